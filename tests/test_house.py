@@ -15,14 +15,13 @@ ROOT = Path(__file__).parent.parent
 REPEATED_CLASSES = 5
 REPEATED_MODULES = 12
 PARTICIPLES = 0.05  # of all functions
-OPTIONS_OUTSIDE_CLI = 28
+OPTIONS_OUTSIDE_CLI = 0
 EXCUSES_IN_TESTS = 19
 LINES_OF_A_FILE = 450
 LONGEST_IMPORT_CHAIN = 41
 LONG_FILES = {
     "benchmarks/ablation.py",
     "src/privacyfunnel/engine/plan.py",
-    "src/privacyfunnel/spec/release_spec.py",
 }  # to split
 WITHOUT_A_SUBJECT = {"utils", "util", "helpers", "common", "misc", "tools"}
 

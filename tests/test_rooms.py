@@ -10,7 +10,7 @@ from tests.source_tree import import_cycle, import_graph, sources
 FLOW: tuple[tuple[str, ...], ...] = (
     ("deprecation", "formatting", "hints"),
     ("arrays", "errors", "locks", "notebook_html"),
-    ("atomic_files", "names"),
+    ("atomic_files", "names", "plugins"),
     ("tables", "model"),
     ("engine", "mechanisms"),
     ("designs",),

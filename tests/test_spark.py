@@ -150,6 +150,16 @@ def test_cut_otherwise_and_with_workers_that_die_rows_are_the_same(
     )  # with a fresh key
 
 
+def test_ids_that_spark_holds_as_floats_are_the_same_people(df: Any, sealed: Any, people: pl.DataFrame) -> None:
+    key = RowKey.generate()
+    asked = ReleaseSpec(row_id="id", key_file=key, keep="id")
+    once = privacyfunnel.apply(sealed, people.with_columns(pl.col("id").str.slice(1).cast(int)), asked).table.rows()
+    floats = df.selectExpr("cast(substr(id, 2) as double) as id", "town")
+    assert _rows(spark.apply(sealed, floats, asked)) == sorted(once)
+    with pytest.raises(ColumnError, match=f"small enough to be exact; {ROWS:,} of {ROWS:,} in 'id' are not"):
+        spark.apply(sealed, floats.selectExpr("id + 0.5 as id", "town"), row_id="id")
+
+
 def test_a_release_is_the_same_every_time_it_is_looked_at_and_in_an_order_of_its_own(df: Any) -> None:
     found = spark.sanitise(
         df,

@@ -168,6 +168,8 @@ def _cases() -> dict[str, Attack]:
     found["months with a key, ids as text, from arrow"] = by_months(
         INFORMATION, file="second.arrow", change=_id_as_text
     )
+    found["months with a key, ids as floats"] = by_months(INFORMATION, file="second.parquet", change=_id_as_float)
+    found["months with a key, ids with blanks"] = by_months(INFORMATION, change=_id_with_blanks)
     found |= {f"person, {promise}": by_person(Asked(promise)) for promise in ("lip", "ldp", "srlip")}
     found["parts"] = by_parts(PLAIN)
     found["kept column that follows the secret"] = by_command(Asked(words=("--keep", "group")))
@@ -176,6 +178,7 @@ def _cases() -> dict[str, Attack]:
     found["apply, unknown values dropped"] = by_unknown(PLAIN, "drop")
     found["apply, unknown values blurred"] = by_unknown(PLAIN, "blur")
     found["public-report.html"] = by_candidates("public-report.html", numbers, "--public-report", *QUICK)
+    found["protocol.json.sig"] = by_candidates("protocol.json.sig", hashes, "--sign", "owner", *QUICK)
     found["croissant.json, hashes"] = by_candidates("croissant.json", hashes, "--croissant", *QUICK)
     found["croissant.json, numbers"] = by_candidates("croissant.json", numbers, "--croissant", *QUICK)
     found |= {
@@ -194,13 +197,15 @@ def _id_as_float(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.with_columns(pl.col("id").cast(pl.Float64))
 
 
+def _id_with_blanks(rows: pl.DataFrame) -> pl.DataFrame:
+    return rows.with_columns(id=pl.concat_str(pl.lit(" "), pl.col("id").cast(pl.String), pl.lit(".0 ")))
+
+
 QUICK = ("--for", "information")
 CASES: Mapping[str, Attack] = _cases()
 KNOWN_BROKEN: Mapping[str, Attack] = {
-    "months with a key, ids as floats": by_months(INFORMATION, file="second.parquet", change=_id_as_float),
     "parts, how many have each secret": by_parts(PLAIN, margin=True),
     # Public files that are functions of the counts.
-    "protocol.json.sig": by_candidates("protocol.json.sig", hashes, "--sign", "owner", *QUICK),
     "codes of sanitised.csv": by_candidates("sanitised.csv", kinds),
 }
 SHORT: Mapping[str, Attack] = {
@@ -224,5 +229,13 @@ SHORT: Mapping[str, Attack] = {
         "kept column that goes a little with the secret",
     )
 }
+ONCE_BROKEN = (  # and mended: found again with as much as they were found with
+    "months with a key, ids as floats",
+    "months with a key, ids with blanks",
+    "protocol.json.sig",
+    "kept column that follows the secret",
+    "apply on drifted rows",
+    "apply, unknown values dropped",
+)
 SLOW_BROKEN = ("codes of sanitised.csv",)
 SHORT_BROKEN = tuple(name for name in KNOWN_BROKEN if name not in SLOW_BROKEN)

@@ -10,7 +10,7 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
 from copy import copy
 from io import StringIO
@@ -181,6 +181,26 @@ def to_json_value(value: Any) -> Any:
 def is_terminal() -> bool:
     """Whether somebody watches, who would like to see progress."""
     return sys.stderr.isatty()
+
+
+@contextmanager
+def show_progress() -> Iterator[tuple[Callable[[float, float], None] | None, Callable[[str, int], None] | None]]:
+    """Two functions: one shows utility, bound and gap of a proof on its way, one what is done with how many rows.
+
+    None for both where nobody watches.
+    """
+    if not is_terminal():
+        yield None, None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True, highlight=False).status("working", spinner="line") as status:
+        yield (
+            lambda utility, bound: status.update(
+                f"utility {utility:.6f}   bound {bound:.6f}   gap {bound - utility:.1e} nats"
+            ),
+            lambda doing, rows: status.update(f"{doing} {rows:,} rows" if rows else doing),
+        )
 
 
 class EndSignals:

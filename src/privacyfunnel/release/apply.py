@@ -15,18 +15,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privacyfunnel.arrays import IntArray
-from privacyfunnel.errors import GuaranteeError, OutputError, TableError
+from privacyfunnel.errors import GuaranteeError, OutputError, ParameterError, TableError
 from privacyfunnel.formatting import format_epsilon, format_number
 from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.sampling import RowKey
 from privacyfunnel.mechanisms.sealing import SealedProtocol
+from privacyfunnel.mechanisms.signatures import Signer, load_signed_protocol, read_signed_text
 from privacyfunnel.model.row_order_leak import OrderLeak
 from privacyfunnel.release.bound_table import BoundTable, TableLeak
 from privacyfunnel.release.findings.kept_columns import KeptColumn, kept_column_statements
 from privacyfunnel.spec import ReleaseSpec
 from privacyfunnel.spec.checks import find_source
+from privacyfunnel.spec.fields import BLUR, DROP, ERROR
 from privacyfunnel.spec.keywords import accept_older_keywords, combine, require_spec
-from privacyfunnel.spec.release_spec import BLUR, DROP, ERROR
 
 if TYPE_CHECKING:
     from privacyfunnel.atomic_files import StagedFiles
@@ -56,6 +57,7 @@ class Applied:
     beside: tuple[str, ...] = ()  # what a frame carried beside its columns, and was not passed on
     protocol_file: Path | None = None
     remembered: LedgerReport | None = None
+    signer: Signer | None = None  # whose signature beside the protocol file was verified, if there is one
 
     @property
     def kept(self) -> tuple[str, ...]:
@@ -179,14 +181,14 @@ def apply(
     from privacyfunnel.tables.readers.lazy_frames import frame_table
 
     spec = combine(spec, keep=keep, unknown=unknown, row_id=row_id, key_file=key_file, bins=bins)
-    sealed = protocol if isinstance(protocol, SealedProtocol) else SealedProtocol.load(protocol)
+    sealed, signer = load_verified(protocol, spec)
     source = frame_table(frame)
     sampler = RowSampler(_bind(source, sealed, spec), spec)
     measured = measure_drift(sampler.bound_table, spec)
     rows, order = sampler.draw_all(), sampler.order
     columns = [column for column in rows.get_columns() if column.name not in spec.keep]
     applied = _make_applied(sampler, source.make_frame(columns, spec.keep, order=order), measured)
-    return replace(applied, order=order, beside=source.side_data)
+    return replace(applied, order=order, beside=source.side_data, signer=signer)
 
 
 def apply_file(
@@ -202,7 +204,6 @@ def apply_file(
     release is recorded in the owner's ledger; a second one of the same rows about the same secret is refused unless the
     spec says `again`.
     """
-    from privacyfunnel.mechanisms.protocol_file import read_text
     from privacyfunnel.release.destinations import resolve_destination
     from privacyfunnel.release.ledger.ledger_file import Ledger, ledger_path
     from privacyfunnel.release.ledger.repeats import ProtocolText
@@ -211,7 +212,7 @@ def apply_file(
 
     spec = require_spec(spec, "apply_file(protocol, source")
     protocol, source, into = Path(protocol), find_source(source, spec.query), spec.require_into()
-    text = read_text(protocol)
+    text, signer = read_signed_text(protocol, signed_by=spec.signed_by)
     sealed = SealedProtocol.from_text(text, str(protocol))
     table = source.open(spec.dialect)
     place = resolve_destination(table, into, force=spec.force)
@@ -221,10 +222,10 @@ def apply_file(
     book = Ledger(ledger_path(source) if spec.ledger is None else spec.ledger)
 
     def finish(parts: StagedFiles, drawn: Path, remembered: LedgerReport) -> Applied:
-        applied = replace(_make_applied(sampler, into, measured), protocol_file=protocol, remembered=remembered)
+        applied = _make_applied(sampler, into, measured)
         if applied.notice:
             parts.begin(place.notice).write_text(f"{applied.notice}\n", encoding="utf-8")
-        return applied
+        return replace(applied, protocol_file=protocol, remembered=remembered, signer=signer)
 
     with book.open_session() as salt:
         if watch:
@@ -233,6 +234,15 @@ def apply_file(
         measured = measure_drift(sampler.bound_table, spec)
         written, of_secret = ProtocolText(protocol, text), (spec.bin_rules, spec.merges)
         return publish(sampler, place, source, written, (book, salt), finish, spec=spec, of_secret=of_secret)
+
+
+def load_verified(protocol: SealedProtocol | str | Path, spec: ReleaseSpec) -> tuple[SealedProtocol, Signer | None]:
+    """The protocol, and whose signature was verified where it is a file that was signed."""
+    if not isinstance(protocol, SealedProtocol):
+        return load_signed_protocol(protocol, signed_by=spec.signed_by)
+    if spec.signed_by is not None:
+        raise ParameterError(f"A signature is of a file. Name the protocol's file, or leave out {hint('signed_by')}.")
+    return protocol, None
 
 
 def _bind(table: Table, sealed: SealedProtocol, spec: ReleaseSpec) -> BoundTable:

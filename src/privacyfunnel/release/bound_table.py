@@ -26,7 +26,7 @@ from privacyfunnel.model.kept_promise import KeptCounts
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.release.domain_coding import published_variable
 from privacyfunnel.release.kept_counts import count_records
-from privacyfunnel.spec.release_spec import DROP, ERROR
+from privacyfunnel.spec.fields import DROP, ERROR
 from privacyfunnel.tables.coding.bins import Bins
 from privacyfunnel.tables.coding.known_domain import encode_published
 from privacyfunnel.tables.coding.merges import Merge

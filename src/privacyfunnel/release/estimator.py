@@ -22,7 +22,7 @@ from privacyfunnel.model.promises import LIP, Promise
 from privacyfunnel.release.apply import apply
 from privacyfunnel.release.design import design
 from privacyfunnel.spec import ReleaseSpec
-from privacyfunnel.spec.release_spec import ERROR, VALUES
+from privacyfunnel.spec.fields import ERROR, VALUES
 from privacyfunnel.tables.readers.eager_frames import FrameTable, add_column
 
 

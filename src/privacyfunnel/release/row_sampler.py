@@ -27,7 +27,7 @@ from privacyfunnel.release.findings.kept_columns import KeptColumn, KeptColumnAn
 from privacyfunnel.release.output_layout import OutputLayout, output_layout
 from privacyfunnel.release.shuffle import Packing, RowOrder, Scratch, shuffle_rows
 from privacyfunnel.spec import ReleaseSpec
-from privacyfunnel.spec.release_spec import BLUR, DROP, ERROR
+from privacyfunnel.spec.fields import BLUR, DROP, ERROR
 from privacyfunnel.tables.coding.row_hashes import id_blocks
 from privacyfunnel.tables.readers.column_selection import categories_to_text, select_columns
 

@@ -102,7 +102,7 @@ def public_page(release: Release, occasion: Occasion) -> str:
     percents (benchmarks attacks). Figures of noisy counts are shown.
     """
     sealed = release.sealed
-    picture = public_bars(sealed) if statements.has_noisy_design(sealed) else None
+    picture = public_bars(sealed) if sealed.has_noisy_design else None
     return _render(
         occasion,
         **_common_fields(release),

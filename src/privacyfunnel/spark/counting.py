@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,13 @@ from privacyfunnel.spec import ReleaseSpec
 from privacyfunnel.tables.coding.contingency import UnknownRows
 from privacyfunnel.tables.coding.known_domain import KnownCoder, encode_published
 from privacyfunnel.tables.coding.normalisation import normalise_codings
-from privacyfunnel.tables.coding.row_hashes import MOST_BYTES
+from privacyfunnel.tables.coding.row_hashes import (
+    MOST_BYTES,
+    count_inexact_ids,
+    id_texts,
+    inexact_ids_error,
+    repeated_ids_error,
+)
 from privacyfunnel.tables.readers.column_selection import select_columns
 from privacyfunnel.tables.readers.table_files import open_source
 
@@ -81,13 +87,14 @@ def measure_rows(df: Any, sealed: SealedProtocol, spec: ReleaseSpec) -> tuple[Ta
 
 
 def check_ids(df: Any, row_id: str) -> None:
-    """Refuse ids that are missing, too long or repeated."""
-    text = f"cast({quote_name(row_id)} as string)"
-    rows, there, different, long = df.selectExpr(
+    """Refuse ids that are missing, too long, inexact or repeated, by the canonical text that rows are drawn by."""
+    texts = df.selectExpr(quote_name(row_id)).mapInArrow(_id_facts, "id string, bytes long, inexact long")
+    rows, there, different, long, inexact = texts.selectExpr(
         "count(*)",
-        f"count(nullif({text}, ''))",
-        f"count(distinct {text})",
-        f"count_if(octet_length({text}) > {MOST_BYTES})",
+        "count(nullif(id, ''))",
+        "count(distinct id)",
+        f"count_if(bytes > {MOST_BYTES})",
+        "coalesce(sum(inexact), 0)",
     ).first()
     if there < rows:
         raise ColumnError(
@@ -98,8 +105,20 @@ def check_ids(df: Any, row_id: str) -> None:
         raise ColumnError(
             f"a row id has at most {MOST_BYTES} bytes; {long:,} of '{row_id}' have more. Name another column."
         )
+    if inexact:
+        raise inexact_ids_error(row_id, inexact, rows)
     if different < rows:
-        raise ColumnError(
-            f"a row id must tell every row from all others; {rows - different:,} of {rows:,} rows have an id of "
-            f"'{row_id}' that another row has. Name a column in which every value is different."
-        )
+        raise repeated_ids_error(row_id, rows - different, rows)
+
+
+def _id_facts(batches: Iterator[Any]) -> Iterator[Any]:
+    """For each id its canonical text, how long it is, and whether it is a float that is not exact."""
+    import pyarrow as pa
+
+    for batch in batches:
+        entries = pl.Series(batch.column(0))
+        text = id_texts(entries)
+        inexact = np.zeros(len(entries), dtype=np.int64)
+        inexact[:1] = count_inexact_ids(entries)
+        facts = [text.to_arrow().cast(pa.string()), text.str.len_bytes().cast(pl.Int64).to_arrow(), pa.array(inexact)]
+        yield pa.RecordBatch.from_arrays(facts, names=["id", "bytes", "inexact"])

@@ -20,7 +20,7 @@ from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.release.output_layout import output_layout
 from privacyfunnel.release.row_sampler import draw_codes
 from privacyfunnel.spark.counting import input_codes
-from privacyfunnel.spec.release_spec import DROP
+from privacyfunnel.spec.fields import DROP
 from privacyfunnel.tables.coding.row_hashes import id_blocks
 
 ROWS_TOGETHER = 1 << 17

@@ -17,7 +17,7 @@ from privacyfunnel.spark.executors import ByAttempt, ById, DrawJob
 from privacyfunnel.spark.output_folder import is_classic
 from privacyfunnel.spark.single_draw import draw_once, shuffle_rows
 from privacyfunnel.spec import ReleaseSpec
-from privacyfunnel.spec.release_spec import DROP, ERROR
+from privacyfunnel.spec.fields import DROP, ERROR
 from privacyfunnel.tables.coding.contingency import UnknownRows
 
 

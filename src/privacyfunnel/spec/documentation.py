@@ -12,7 +12,7 @@ from privacyfunnel.spec.text_forms import format_value
 def options_table() -> str:
     """All fields by group in Markdown: the field, its option, an example in release.toml, and its help."""
     lines = []
-    for group, fields in groupby(FIELDS, key=lambda each: each.option.group):
+    for group, fields in groupby(FIELDS, key=lambda each: each.group):
         lines += [f"### {group}", "", "| field | option | example | meaning |", "|---|---|---|---|"]
         lines += [_row(each) for each in fields]
         lines.append("")

@@ -1,19 +1,56 @@
-"""Descriptions of the fields of a spec: the one place that holds the help, the limits and the example of each."""
+"""The fields of a spec: the one place that holds the help, the limits and the example of each.
+
+The command line, release.toml, the studio's form, the documentation and the JSON Schema are made from it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields
 from typing import Any
 
 from privacyfunnel.hints import option_name
-from privacyfunnel.spec.help_texts import HELP
-from privacyfunnel.spec.kinds import Kind
+from privacyfunnel.spec.kinds import (
+    ANY_PATH,
+    ANY_TEXT,
+    BINS,
+    BUDGETS,
+    DESIGN_EPSILON,
+    FLAG,
+    MERGE_RARE,
+    MERGE_SECRETS,
+    MOST_DIGITS,
+    NAMES,
+    ORDERED,
+    PATH,
+    POPULATION,
+    TEXT,
+    Kind,
+    choice,
+    number,
+    whole_number,
+)
 
 SANITISE, DESIGN, APPLY = "sanitise", "design", "apply"
 COMMANDS = (SANITISE, DESIGN, APPLY)
 DESIGNING, DRAWING = (SANITISE, DESIGN), (SANITISE, APPLY)
-_OPTION = "option"  # the key in a field's metadata
+
+OUTCOMES, LABELS, VALUES = "outcomes", "labels", "values"
+ERROR, BLUR, DROP = "error", "blur", "drop"
+FORMATS = ("csv", "csv.gz", "csv.zst", "tsv", "tsv.gz", "tsv.zst", "parquet", "arrow", "feather", "ipc")
+METHODS = (
+    "auto",
+    "optimal",
+    "forced-response",
+    "chain",
+    "product",
+    "randomised-response",
+    "unary-encoding",
+    "conditional-reporting",
+)
+
+MODEL, TABLE, POPULATION_PRIOR = "model", "table", "population"  # what a promise compares beliefs with
+READING = "Reading the table"
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,22 +58,179 @@ class Option:
     """What a front end needs to know of a field."""
 
     kind: Kind
-    group: str
     example: Any = None  # as it stands in a release.toml
     metavar: str = ""
-    choices: tuple[str, ...] = ()  # to complete and to show; the kind or its package checks
+    commands: tuple[str, ...] = COMMANDS  # of those that make or apply a release
+    choices: tuple[str, ...] = ()  # to complete and to show, where the kind has none; a package checks
     short: str = ""  # the short flag
-    common: bool = False  # shown by --help; else by --help-all alone
-    commands: tuple[str, ...] = COMMANDS
-    aliases: tuple[str, ...] = ()  # older names of the option
+    common: bool = False  # shown by the short help; the others by the long help alone
+    older: str = ""  # a name that the option had
+
+
+OPTIONS: Mapping[str, Mapping[str, Option]] = {
+    "Columns": {
+        "secret": Option(NAMES, "illness", "COLUMN", DESIGNING, short="-s", common=True),
+        "publish": Option(NAMES, ["town", "age"], "COLUMN", DESIGNING, short="-p", common=True),
+        "keep": Option(NAMES, ["year"], "COLUMN", DRAWING, common=True),
+    },
+    "Promise": {
+        "epsilon": Option(number(least=0), 1.0, "ε", short="-e", common=True),
+        "factor": Option(number(least=1), 2.0, "F"),
+        "promise": Option(ANY_TEXT, "lip", choices=("lip", "ldp", "srlip"), common=True, commands=DESIGNING),
+        "prior": Option(choice(MODEL, TABLE, POPULATION_PRIOR), MODEL, commands=DESIGNING),
+        "population": Option(POPULATION, "95%", "95%|auto|none", DESIGNING),
+        "average": Option(number(least=0), 0.05, "NATS", DESIGNING),
+        "average_only": Option(FLAG, commands=DESIGNING),
+        "sees_secret": Option(FLAG, commands=DESIGNING),
+    },
+    "Use and method": {
+        "use": Option(ANY_TEXT, "statistics", "USE[:…]", DESIGNING, common=True),
+        "ordered": Option(ORDERED, {"size": ["S", "M", "L"]}, "COLUMN=ORDER", DESIGNING),
+        "method": Option(TEXT, "auto", "METHOD", DESIGNING, choices=METHODS),
+        "chain_order": Option(NAMES, ["town", "age"], "COLUMN", DESIGNING),
+        "budgets": Option(BUDGETS, [0.2, 0.3], "BUDGETS", DESIGNING),
+        "gap": Option(number(above=0), 0.001, "NATS", DESIGNING),
+        "time_limit": Option(number(above=0), 60.0, "SECONDS", DESIGNING),
+    },
+    "Coarser values": {
+        "bins": Option(BINS, {"age": [0, 18, 65], "visit": "month"}, "COLUMN=HOW", common=True),
+        "merge_rare": Option(MERGE_RARE, 10, "ROWS", DESIGNING, common=True, older="fewest"),
+        "merge_secrets": Option(MERGE_SECRETS, {"other": ["a", "b"]}, "VALUES=NAME"),
+    },
+    "Published rows": {
+        "as_": Option(choice(OUTCOMES, LABELS, VALUES), OUTCOMES, commands=DESIGNING),
+        "sets": Option(choice("column", "indicators"), "column", commands=DRAWING),
+        "accept_kept": Option(FLAG, commands=DRAWING),
+        "keep_order": Option(FLAG, commands=DRAWING),
+        "with_shares": Option(FLAG, commands=DESIGNING),
+        "row_id": Option(TEXT, "id", "COLUMN", DRAWING),
+        "key_file": Option(ANY_PATH, "rows.key", "FILE", DRAWING),
+        "seed": Option(whole_number(least=-(10**MOST_DIGITS)), 1, "NUMBER", DRAWING),
+        "unknown": Option(choice(ERROR, BLUR, DROP), ERROR, common=True, commands=(APPLY,)),
+        "accept_drift": Option(FLAG, commands=(APPLY,)),
+    },
+    "Private design": {
+        "design_epsilon": Option(DESIGN_EPSILON, 0.5, "ε", DESIGNING),
+        "domain": Option(ANY_PATH, "domain.json", "FILE", DESIGNING),
+        "design_noise": Option(choice("own", "opendp"), "own", commands=DESIGNING),
+    },
+    READING: {
+        "table": Option(ANY_PATH, "people.csv", "TABLE", DESIGNING),
+        "query": Option(TEXT, "select * from people", "SELECT"),
+        "counts": Option(TEXT, "rows", "COLUMN", (DESIGN,)),
+        "delimiter": Option(TEXT, ";", "TEXT"),
+        "encoding": Option(TEXT, "latin-1", "NAME"),
+        "decimal": Option(TEXT, ",", "MARK"),
+        "na": Option(NAMES, ["unknown"], "TEXT"),
+        "sheet": Option(TEXT, "2026", "NAME"),
+        "person": Option(TEXT, "patient", "COLUMN"),
+        "person_row": Option(TEXT, "last", "first|last", choices=("first", "last")),
+    },
+    "Output": {
+        "into": Option(PATH, "out", "PATH", common=True),
+        "format": Option(choice(*FORMATS), "parquet", commands=(SANITISE,)),
+        "excel_safe": Option(FLAG, commands=DRAWING),
+        "report": Option(FLAG, commands=(SANITISE,)),
+        "curve": Option(FLAG, commands=(SANITISE,)),
+        "public_report": Option(FLAG, commands=(SANITISE,)),
+        "croissant": Option(FLAG, commands=(SANITISE,)),
+        "sign": Option(PATH, "owner.pem", "FILE", (SANITISE,)),
+        "signed_by": Option(PATH, "owner.public.pem", "FILE", (APPLY,)),
+        "ledger": Option(PATH, "ledger.json", "FILE"),
+        "again": Option(FLAG),
+        "force": Option(FLAG, common=True),
+    },
+}
+GROUPS: Mapping[str, str] = {name: group for group, named in OPTIONS.items() for name in named}
+
+HELP: Mapping[str, str] = {
+    "secret": "The secret column; several by comma (a name with a comma in quotes) or repetition.",
+    "publish": "A column to publish, randomised; several likewise.",
+    "keep": "A column to publish unchanged, judged together with what is published; several likewise.",
+    "epsilon": "Largest change of a belief about the secret: a factor of e^ε. At ε = 1 a belief of 30 % may become "
+    "74.3 %, at 0.5 49.5 %, at 0.1 33.2 % (docs/choosing.md). For apply: on these rows, if not the protocol's.",
+    "factor": "The same as a factor: 2 means ε = ln 2, so that no belief more than doubles.",
+    "promise": "lip: against everybody; ldp: between any two secrets; srlip: lip, also against those who know "
+    "published values.",
+    "prior": "model: a model made from counts with noise, published with the mechanism: all files may be public "
+    "and ε covers them together; table: the table's own frequencies, the mechanism is then for the owner alone; "
+    "population: those whom the rows are a sample of. Default: table.",
+    "population": "Also keep the promise, with this confidence, for the population that the rows are a random sample "
+    "of; auto: with 95 % where possible; none: for these rows only.",
+    "average": "Also bound the average leakage I(S;Y), in nats.",
+    "average_only": "Promise the average leakage alone; the ε that results is stated.",
+    "sees_secret": "Let the mechanism read the secret as well: it keeps more and promises less.",
+    "use": "What the table is best for: information, values (the right value most often), distance (or "
+    "distance:squared, distance:costs.csv), statistics (all shares, or statistics:COLUMN,…, "
+    "statistics:queries.csv, statistics:weights.csv), balanced (statistics with 99 % of the information, "
+    "or balanced:0.97). Default: statistics where possible.",
+    "ordered": "A column with ordinal values: size=S,M,L. Numbers and bins need none.",
+    "method": "auto, optimal, forced-response, chain, product, randomised-response, unary-encoding or conditional-"
+    "reporting. Default: auto, the optimum, or with too many combinations a forced response, or a chain for "
+    "information.",
+    "chain_order": "For chain: the columns in the order in which they are published.",
+    "budgets": "For product: sound, paper, or an ε per column (0.2,0.3). Default: searched.",
+    "gap": "Stop when the proof is within this many nats of the optimum.",
+    "time_limit": "Stop after so many seconds with the best so far and its bound. "
+    "Default: 60 seconds of counted work, alike on all machines.",
+    "bins": "Coarser values: numbers age=0,18,65, age=quantiles:8, price=width:1000, age=top:85 or "
+    "age=bottom:18,top:85; dates visit=year (quarter, month, week, weekday; month:dmy where day and month"
+    " could be swapped); codes icd=prefix:3; any icd=map:groups.csv (value;group;…; map:groups.csv:2 for "
+    "a coarser level); or age=values.",
+    "merge_rare": "Publish values with fewer rows than this as 'other', and merge such bins with their neighbours: 10 "
+    "for all published columns, zip=10 for one.",
+    "merge_secrets": "Treat values of the secret as one: 'a,b,c=other'. The promise then excludes what separates them.",
+    "as_": "outcomes: the most likely value, a code, and a codebook; labels: groups of values as text; values: "
+    "original categories.",
+    "sets": "Write sets of values as one column, or as 0/1 indicators.",
+    "accept_kept": "Publish kept columns, such as an id, without judging them: the promise then does not cover them.",
+    "keep_order": "Publish the rows in the table's order, which may reveal the secret.",
+    "with_shares": "Publish the exact shares of each published column in protocol.json as well.",
+    "row_id": "A column that identifies rows: the draw of a row follows from it, not from the row's position.",
+    "key_file": "With a row id: the owner's key (made by keygen), by which unchanged people get the same draw every "
+    "time.",
+    "seed": "For tests only: a release from a seed is not for publication.",
+    "unknown": "Rows with values that the mechanism does not know: error, blur (as if they had a random value) or "
+    "drop.",
+    "accept_drift": "Publish rows on which more leaks than was promised; a notice beside them says so.",
+    "design_epsilon": "Make the mechanism from counts with noise of this ε; with a published model, how much of the "
+    "whole ε it gets.",
+    "domain": "The file of public labels and bins, as scan drafts it.",
+    "design_noise": "The source of noise: own, or opendp (an extra package).",
+    "table": "The table, where no other is named: a file, or with a query a database.",
+    "query": "The rows of a database: select … from …",
+    "counts": "The table has a row per combination; this column counts the rows of each.",
+    "delimiter": "The field separator, if it is not detected.",
+    "encoding": "The text encoding, if it is not detected.",
+    "decimal": "The decimal mark, if it is not detected: . or ,",
+    "na": "A text for a missing number or date, besides NA, N/A, NaN, null, None, nil, . - -- ? and nothing; "
+    "several by comma or repetition.",
+    "sheet": "The sheet of an .xlsx file. Default: the first.",
+    "person": "The column that identifies persons: each counts as one row if their rows agree.",
+    "person_row": "Which row of a person counts where they differ: first or last.",
+    "into": "Where the output goes: the folder of a release, the file of a protocol or of applied rows.",
+    "format": "The format of the sanitised table. Default: that of the table.",
+    "excel_safe": "Put an apostrophe before text that begins like a formula.",
+    "report": "Write report.html, for the owner only.",
+    "curve": "Also solve the trade-off curve of the report, which takes longer than the release.",
+    "public_report": "Write public-report.html, a page for everybody.",
+    "croissant": "Write croissant.json, which describes the release for catalogues.",
+    "sign": "Sign the table and its protocol with this private key (keygen).",
+    "signed_by": "The owner's public key: refuse files that it did not sign.",
+    "ledger": "The owner's record of releases and private designs. Default: $PRIVACYFUNNEL_LEDGER, or a file beside "
+    "the table.",
+    "again": "Release rows again, or draw noise for their counts again; both count.",
+    "force": "Overwrite existing output.",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class SpecField:
-    """A field of a spec by name, with its default."""
+    """A field of a spec by name, with its default, its group and its help."""
 
     name: str
     default: Any
+    group: str
     option: Option
     help: str
 
@@ -50,18 +244,23 @@ class SpecField:
         return isinstance(self.default, bool)
 
     @property
+    def choices(self) -> tuple[str, ...]:
+        """What may be given, where that is a list."""
+        return self.option.choices or tuple(self.option.kind.schema.get("enum", ()))
+
+    @property
     def flag(self) -> str:
         """The long option of the command line."""
         return option_name(self.name)
 
-
-def option(kind: Kind, group: str, **more: Any) -> dict[str, Option]:
-    """The metadata of a dataclass field: its description."""
-    return {_OPTION: Option(kind, group, **more)}
+    @property
+    def negated_flag(self) -> str:
+        """The long option that switches a flag off."""
+        return option_name(f"no_{self.name}")
 
 
 def describe_fields(spec: type) -> Iterator[SpecField]:
-    """The fields of a spec that have a description, in the order of their declaration."""
+    """The fields of a spec, in the order of their declaration."""
     for each in fields(spec):
-        default = {} if each.default is MISSING else each.default
-        yield SpecField(each.name, default, each.metadata[_OPTION], HELP[each.name])
+        default, group = {} if each.default is MISSING else each.default, GROUPS[each.name]
+        yield SpecField(each.name, default, group, OPTIONS[group][each.name], HELP[each.name])

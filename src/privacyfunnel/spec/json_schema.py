@@ -28,8 +28,8 @@ def schema_text() -> str:
 
 def _property(each: SpecField) -> dict[str, Any]:
     found = {"description": each.help, **each.option.kind.schema}
-    if each.option.choices and "enum" not in found:
-        found["examples"] = list(each.option.choices)
+    if each.choices and "enum" not in found:
+        found["examples"] = list(each.choices)
     elif each.option.example is not None:
         found["examples"] = [each.option.example]
     if isinstance(each.default, bool | str | float):

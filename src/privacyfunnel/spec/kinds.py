@@ -1,6 +1,6 @@
 """Kinds of fields: how a value is read from the command line, checked, and described to an editor.
 
-A check returns the value in its stored form, or raises one sentence: "--merge-rare must be at least 2; got 1."
+A check returns the value in its stored form, or raises one sentence: "merge_rare must be at least 2; got 1."
 """
 
 from __future__ import annotations

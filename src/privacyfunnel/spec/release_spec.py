@@ -10,41 +10,22 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast
 
 from privacyfunnel.errors import ColumnError, ParameterError
 from privacyfunnel.hints import hint
 from privacyfunnel.spec.checks import (
     check_kept,
     check_key,
+    check_prior,
     check_private,
     check_promise,
     check_used_columns,
     epsilon_of_factor,
     find_source,
 )
-from privacyfunnel.spec.fields import APPLY, DESIGN, DESIGNING, DRAWING, SANITISE, SpecField, describe_fields, option
-from privacyfunnel.spec.kinds import (
-    ALL_COLUMNS,
-    ANY_PATH,
-    ANY_TEXT,
-    AUTO,
-    BINS,
-    BUDGETS,
-    DESIGN_EPSILON,
-    FLAG,
-    MERGE_RARE,
-    MERGE_SECRETS,
-    MOST_DIGITS,
-    NAMES,
-    ORDERED,
-    PATH,
-    POPULATION,
-    TEXT,
-    choice,
-    number,
-    whole_number,
-)
+from privacyfunnel.spec.fields import ERROR, MODEL, OUTCOMES, POPULATION_PRIOR, VALUES, SpecField, describe_fields
+from privacyfunnel.spec.kinds import ALL_COLUMNS, AUTO
 
 if TYPE_CHECKING:
     from privacyfunnel.designs.interface import Options, Progress
@@ -59,32 +40,8 @@ if TYPE_CHECKING:
     from privacyfunnel.tables.readers.formats import Dialect
     from privacyfunnel.tables.readers.table_files import TableSource
 
-OUTCOMES, LABELS, VALUES = "outcomes", "labels", "values"
-ERROR, BLUR, DROP = "error", "blur", "drop"
-FORMATS = ("csv", "csv.gz", "csv.zst", "tsv", "tsv.gz", "tsv.zst", "parquet", "arrow", "feather", "ipc")
-METHODS = (
-    "auto",
-    "optimal",
-    "forced-response",
-    "chain",
-    "product",
-    "randomised-response",
-    "unary-encoding",
-    "conditional-reporting",
-)
 CONFIDENCE = 0.95  # of population="auto"
 GAP = 1e-6  # nats
-
-COLUMNS, PROMISE, USE, COARSER, ROWS, PRIVATE, READING, OUTPUT = (
-    "Columns",
-    "Promise",
-    "Use and method",
-    "Coarser values",
-    "Published rows",
-    "Private design",
-    "Reading the table",
-    "Output",
-)
 
 Names: TypeAlias = Any  # one name or several; stored as a tuple of texts
 
@@ -104,197 +61,76 @@ class ReleaseSpec:
     privacyfunnel.errors.ParameterError: merge_rare must be at least 2; got 1.
     """
 
-    secret: Names = field(
-        default=(),
-        metadata=option(
-            NAMES, COLUMNS, short="-s", metavar="COLUMN", example="illness", common=True, commands=DESIGNING
-        ),
-    )
-    publish: Names = field(
-        default=(),
-        metadata=option(
-            NAMES, COLUMNS, short="-p", metavar="COLUMN", example=["town", "age"], common=True, commands=DESIGNING
-        ),
-    )
-    keep: Names = field(
-        default=(),
-        metadata=option(NAMES, COLUMNS, metavar="COLUMN", example=["year"], common=True, commands=DRAWING),
-    )
+    secret: Names = ()
+    publish: Names = ()
+    keep: Names = ()
 
-    epsilon: float | None = field(
-        default=None,
-        metadata=option(number(least=0), PROMISE, short="-e", metavar="ε", example=1.0, common=True),
-    )
-    factor: float | None = field(default=None, metadata=option(number(least=1), PROMISE, metavar="F", example=2.0))
-    promise: str | Promise = field(
-        default="lip",
-        metadata=option(
-            ANY_TEXT, PROMISE, choices=("lip", "ldp", "srlip"), example="lip", common=True, commands=DESIGNING
-        ),
-    )
-    population: float | str | None = field(
-        default=None,
-        metadata=option(POPULATION, PROMISE, metavar="95%|auto|none", example="95%", commands=DESIGNING),
-    )
-    average: float | None = field(
-        default=None, metadata=option(number(least=0), PROMISE, metavar="NATS", example=0.05, commands=DESIGNING)
-    )
-    average_only: bool = field(default=False, metadata=option(FLAG, PROMISE, commands=DESIGNING))
-    sees_secret: bool = field(default=False, metadata=option(FLAG, PROMISE, commands=DESIGNING))
+    epsilon: float | None = None
+    factor: float | None = None
+    promise: str | Promise = "lip"
+    prior: str | None = None
+    population: float | str | None = None
+    average: float | None = None
+    average_only: bool = False
+    sees_secret: bool = False
 
-    use: str | Use | None = field(
-        default=None,
-        metadata=option(ANY_TEXT, USE, metavar="USE[:…]", example="statistics", common=True, commands=DESIGNING),
-    )
-    ordered: Mapping[str, Any] = field(
-        default_factory=dict,
-        metadata=option(ORDERED, USE, metavar="COLUMN=ORDER", example={"size": ["S", "M", "L"]}, commands=DESIGNING),
-    )
-    method: str = field(
-        default="auto",
-        metadata=option(TEXT, USE, metavar="METHOD", choices=METHODS, example="auto", commands=DESIGNING),
-    )
-    chain_order: Names = field(
-        default=(), metadata=option(NAMES, USE, metavar="COLUMN", example=["town", "age"], commands=DESIGNING)
-    )
-    budgets: Any = field(
-        default=None, metadata=option(BUDGETS, USE, metavar="BUDGETS", example=[0.2, 0.3], commands=DESIGNING)
-    )
-    gap: float = field(
-        default=GAP, metadata=option(number(above=0), USE, metavar="NATS", example=0.001, commands=DESIGNING)
-    )
-    time_limit: float | None = field(
-        default=None, metadata=option(number(above=0), USE, metavar="SECONDS", example=60.0, commands=DESIGNING)
-    )
+    use: str | Use | None = None
+    ordered: Mapping[str, Any] = field(default_factory=dict)
+    method: str = "auto"
+    chain_order: Names = ()
+    budgets: Any = None
+    gap: float = GAP
+    time_limit: float | None = None
 
-    bins: Any = field(
-        default_factory=dict,
-        metadata=option(
-            BINS, COARSER, metavar="COLUMN=HOW", example={"age": [0, 18, 65], "visit": "month"}, common=True
-        ),
-    )
-    merge_rare: Any = field(
-        default=None,
-        metadata=option(
-            MERGE_RARE,
-            COARSER,
-            metavar="ROWS",
-            example=10,
-            common=True,
-            commands=DESIGNING,
-            aliases=("--fewest",),
-        ),
-    )
-    merge_secrets: Mapping[str, Any] = field(
-        default_factory=dict,
-        metadata=option(MERGE_SECRETS, COARSER, metavar="VALUES=NAME", example={"other": ["a", "b"]}),
-    )
+    bins: Any = field(default_factory=dict)
+    merge_rare: Any = None
+    merge_secrets: Mapping[str, Any] = field(default_factory=dict)
 
-    as_: str = field(
-        default=OUTCOMES,
-        metadata=option(
-            choice(OUTCOMES, LABELS, VALUES),
-            ROWS,
-            choices=(OUTCOMES, LABELS, VALUES),
-            example=OUTCOMES,
-            commands=DESIGNING,
-        ),
-    )
-    sets: str = field(
-        default="column",
-        metadata=option(
-            choice("column", "indicators"),
-            ROWS,
-            choices=("column", "indicators"),
-            example="column",
-            commands=DRAWING,
-        ),
-    )
-    accept_kept: bool = field(default=False, metadata=option(FLAG, ROWS, commands=DRAWING))
-    keep_order: bool = field(default=False, metadata=option(FLAG, ROWS, commands=DRAWING))
-    with_shares: bool = field(default=False, metadata=option(FLAG, ROWS, commands=DESIGNING))
-    row_id: str | None = field(
-        default=None, metadata=option(TEXT, ROWS, metavar="COLUMN", example="id", commands=DRAWING)
-    )
-    key_file: Any = field(
-        default=None, metadata=option(ANY_PATH, ROWS, metavar="FILE", example="rows.key", commands=DRAWING)
-    )
-    seed: int | None = field(
-        default=None,
-        metadata=option(whole_number(least=-(10**MOST_DIGITS)), ROWS, metavar="NUMBER", example=1, commands=DRAWING),
-    )
-    unknown: str = field(
-        default=ERROR,
-        metadata=option(
-            choice(ERROR, BLUR, DROP),
-            ROWS,
-            choices=(ERROR, BLUR, DROP),
-            example=ERROR,
-            common=True,
-            commands=(APPLY,),
-        ),
-    )
+    as_: str = OUTCOMES
+    sets: str = "column"
+    accept_kept: bool = False
+    keep_order: bool = False
+    with_shares: bool = False
+    row_id: str | None = None
+    key_file: Any = None
+    seed: int | None = None
+    unknown: str = ERROR
+    accept_drift: bool = False
 
-    accept_drift: bool = field(default=False, metadata=option(FLAG, ROWS, commands=(APPLY,)))
+    design_epsilon: float | str | None = None
+    domain: Any = None
+    design_noise: str = "own"
 
-    design_epsilon: float | str | None = field(
-        default=None, metadata=option(DESIGN_EPSILON, PRIVATE, metavar="ε", example=0.5, commands=DESIGNING)
-    )
-    domain: Any = field(
-        default=None,
-        metadata=option(ANY_PATH, PRIVATE, metavar="FILE", example="domain.json", commands=DESIGNING),
-    )
-    design_noise: str = field(
-        default="own",
-        metadata=option(choice("own", "opendp"), PRIVATE, choices=("own", "opendp"), example="own", commands=DESIGNING),
-    )
+    table: Any = None
+    query: str | None = None
+    counts: str | None = None
+    delimiter: str | None = None
+    encoding: str | None = None
+    decimal: str | None = None
+    na: Names = ()
+    sheet: str | None = None
+    person: str | None = None
+    person_row: str | None = None
 
-    table: Any = field(
-        default=None,
-        metadata=option(ANY_PATH, READING, metavar="TABLE", example="people.csv", commands=DESIGNING),
-    )
-    query: str | None = field(
-        default=None, metadata=option(TEXT, READING, metavar="SELECT", example="select * from people")
-    )
-    counts: str | None = field(
-        default=None, metadata=option(TEXT, READING, metavar="COLUMN", example="rows", commands=(DESIGN,))
-    )
-    delimiter: str | None = field(default=None, metadata=option(TEXT, READING, metavar="TEXT", example=";"))
-    encoding: str | None = field(default=None, metadata=option(TEXT, READING, metavar="NAME", example="latin-1"))
-    decimal: str | None = field(default=None, metadata=option(TEXT, READING, metavar="MARK", example=","))
-    na: Names = field(default=(), metadata=option(NAMES, READING, metavar="TEXT", example=["unknown"]))
-    sheet: str | None = field(default=None, metadata=option(TEXT, READING, metavar="NAME", example="2026"))
-    person: str | None = field(default=None, metadata=option(TEXT, READING, metavar="COLUMN", example="patient"))
-    person_row: str | None = field(
-        default=None,
-        metadata=option(TEXT, READING, metavar="first|last", choices=("first", "last"), example="last"),
-    )
-
-    into: Path | None = field(default=None, metadata=option(PATH, OUTPUT, metavar="PATH", example="out", common=True))
-    format: str | None = field(
-        default=None,
-        metadata=option(choice(*FORMATS), OUTPUT, choices=FORMATS, example="parquet", commands=(SANITISE,)),
-    )
-    excel_safe: bool = field(default=False, metadata=option(FLAG, OUTPUT, commands=DRAWING))
-    report: bool = field(default=True, metadata=option(FLAG, OUTPUT, commands=(SANITISE,)))
-    curve: bool = field(default=False, metadata=option(FLAG, OUTPUT, commands=(SANITISE,)))
-    public_report: bool = field(default=False, metadata=option(FLAG, OUTPUT, commands=(SANITISE,)))
-    croissant: bool = field(default=False, metadata=option(FLAG, OUTPUT, commands=(SANITISE,)))
-    sign: Path | None = field(
-        default=None, metadata=option(PATH, OUTPUT, metavar="FILE", example="owner.pem", commands=(SANITISE,))
-    )
-    ledger: Path | None = field(
-        default=None, metadata=option(PATH, OUTPUT, metavar="FILE", example="ledger.json", commands=DRAWING)
-    )
-    again: bool = field(default=False, metadata=option(FLAG, OUTPUT, commands=DRAWING))
-    force: bool = field(default=False, metadata=option(FLAG, OUTPUT, common=True))
+    into: Path | None = None
+    format: str | None = None
+    excel_safe: bool = False
+    report: bool = True
+    curve: bool = False
+    public_report: bool = False
+    croissant: bool = False
+    sign: Path | None = None
+    signed_by: Path | None = None
+    ledger: Path | None = None
+    again: bool = False
+    force: bool = False
 
     def __post_init__(self) -> None:
         for each in FIELDS:
             value = getattr(self, each.name)
             if value != each.default:
                 object.__setattr__(self, each.name, each.option.kind.check(each.name, value))
-        for check in (check_promise, check_private, check_kept, check_key):
+        for check in (check_promise, check_prior, check_private, check_kept, check_key):
             check(self)
         check_used_columns(self, (*self.secret, *self.publish))
         if self.method != "auto":
@@ -335,7 +171,7 @@ class ReleaseSpec:
             from privacyfunnel.designs.optimal.problem_conversion import LARGEST_EPSILON
 
             return find_promise(self.promise, LARGEST_EPSILON)
-        epsilon = self.epsilon if self.factor is None else epsilon_of_factor(self.factor)
+        epsilon = self.allowed_epsilon
         if epsilon is None:
             also = (
                 f" An average alone promises nothing about the worst record; {hint('average_only')} asks for just that."
@@ -365,7 +201,8 @@ class ReleaseSpec:
     @property
     def confidence(self) -> float | None:
         """The confidence with which the promise is to hold for the population."""
-        return CONFIDENCE if isinstance(self.population, str) else self.population
+        default = isinstance(self.population, str) or (self.population is None and self.prior == POPULATION_PRIOR)
+        return CONFIDENCE if default else cast(float | None, self.population)
 
     @property
     def population_if_possible(self) -> bool:
@@ -432,9 +269,14 @@ class ReleaseSpec:
         return found
 
     @property
+    def publishes_model(self) -> bool:
+        """Whether the prior is a model that is published with the mechanism."""
+        return self.prior == MODEL
+
+    @property
     def is_private_design(self) -> bool:
         """Whether the mechanism is made from noisy counts and may be published."""
-        return self.design_epsilon is not None
+        return self.design_epsilon is not None or self.publishes_model
 
     @property
     def read_columns(self) -> tuple[str, ...]:
