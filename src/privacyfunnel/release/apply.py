@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from privacyfunnel.tables.readers.table_files import TableSource
     from privacyfunnel.tables.readers.table_interface import Table
 
+MODEL_PROMISE = "the promise is about the published model, whatever these rows are"
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Applied:
@@ -314,7 +316,7 @@ def _make_applied(outgoing: RowSampler, table: Any, measured: TableLeak | None) 
         unchanged=outgoing.unchanged_share,
         dropped=tuple(name for name in met.encoding.table.columns if name not in used),
         measured=measured,
-        unmeasured=met.unmeasured,
+        unmeasured=met.unmeasured or (MODEL_PROMISE if met.sealed.model is not None and met.has_secret else ""),
         order_tells=outgoing.measure_row_order(),
         kept_columns=outgoing.kept_columns(),
     )

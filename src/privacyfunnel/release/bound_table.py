@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -175,25 +175,35 @@ class BoundTable:
         published in their stead, or that they are left out. It is compared with the promise, or with another `epsilon`.
         Where a row stands for several, the column `counts` says for how many.
         """
-        if not self.has_secret or self.known_joint is None:
+        strange = bool(self.encoding.unknown_rows.rows)
+        left_out = strange and unknown == DROP
+        of_model = self.sealed.model is not None and not keep and not left_out
+        if not self.has_secret or self.known_joint is None or of_model:
             return None
-        promise, strange = self.sealed.promise.table_promise, bool(self.encoding.unknown_rows.rows)
+        promise = self.sealed.promise.table_promise
         promise = promise if epsilon is None else promise.with_epsilon(epsilon)
         if not (strange or keep or counts):
             joint, law = self.known_joint
             return TableLeak.from_ratio(exact_worst_leak(law, promise, joint), promise, joint.total)
-        left_out = "with who is left out" if strange and unknown == DROP else ""
-        includes = " and ".join(filter(None, [f"with the kept {', '.join(keep)}" if keep else "", left_out]))
-        unbounded = partial(TableLeak, math.inf, promise.epsilon, True, self.encoding.rows, includes)
-        if strange and (promise.guards_known_attributes or self.sealed.sees_secret):
-            kind = "a protocol that looks at the secret" if self.sealed.sees_secret else promise.name
-            return unbounded(f"on rows whose values the protocol does not know {kind} cannot be measured")
+        parts = [f"with the kept {', '.join(keep)}" if keep else "", "with who is left out" if left_out else ""]
+        includes, why = " and ".join(filter(None, parts)), self._why_unbounded(promise)
         try:
-            joint, law, kept = self._published_counts(count_records(self.encoding, keep, counts), unknown)
-            found = kept_leakage(law, promise, joint, kept)
+            if not why:
+                joint, law, kept = self._published_counts(count_records(self.encoding, keep, counts), unknown)
+                found, rows = kept_leakage(law, promise, joint, kept), int(kept.weights.sum())
+                return TableLeak(found.epsilon, promise.epsilon, not found.keeps, rows, includes)
         except SizeError as error:
-            return unbounded(error.sentence)
-        return TableLeak(found.epsilon, promise.epsilon, not found.keeps, int(kept.weights.sum()), includes)
+            why = error.sentence
+        return TableLeak(math.inf, promise.epsilon, True, self.encoding.rows, includes, why)
+
+    def _why_unbounded(self, promise: Promise) -> str:
+        """Why nothing bounds what these rows leak together with kept columns or rows of unknown values, if so."""
+        if self.sealed.model is not None:
+            return "the published model says nothing of them"
+        if self.encoding.unknown_rows.rows and (promise.guards_known_attributes or self.sealed.sees_secret):
+            kind = "a protocol that looks at the secret" if self.sealed.sees_secret else promise.name
+            return f"on rows whose values the protocol does not know {kind} cannot be measured"
+        return ""
 
     def _published_counts(self, counts: KeptCounts, unknown: str) -> tuple[Joint, Mechanism, KeptCounts]:
         """All rows as the protocol draws them: those with unknown values by what stands for them.
