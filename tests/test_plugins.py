@@ -4,15 +4,16 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from privacyfunnel import plugins
+from privacyfunnel.designs.methods import find_method
 from privacyfunnel.errors import ParameterError
 from privacyfunnel.model.promises import LIP, find_promise, stated_promise
 from privacyfunnel.model.uses.use_parser import parse_use
-from privacyfunnel.spec import ReleaseSpec
 from tests.commands import LONGEST, begun
 
 PLUGIN = Path(__file__).parent / "plugin"
@@ -110,9 +111,13 @@ def test_what_cannot_be_loaded_is_named_with_its_package(
     fake_package(tmp_path, group, entry, module)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(plugins, "_loaded", {})
-    field = {plugins.USES: "use", plugins.METHODS: "method", plugins.PROMISES: "promise"}[group]
+    find: dict[str, Callable[[str], object]] = {
+        plugins.USES: parse_use,
+        plugins.METHODS: find_method,
+        plugins.PROMISES: lambda name: find_promise(name, 1),
+    }
     with pytest.raises(ParameterError, match=sentence):
-        ReleaseSpec.from_mapping({field: entry.split(" ", maxsplit=1)[0]})
+        find[group](entry.split(" ", maxsplit=1)[0])
 
 
 def test_no_package_replaces_a_promise_or_a_use_of_the_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -187,6 +187,9 @@ def test_a_label_is_drawn_by_an_interval_of_as_many_half_words_as_its_weight() -
             for label in np.flatnonzero(weights).tolist():
                 half = np.array([ends[label] - weights[label], ends[label] - 1], dtype=np.uint64)
                 assert model.sample_given(s, half[None] << np.uint64(32)).tolist() == [[label], [label]]
+        ends = np.cumsum(model.shares)
+        half = np.stack([ends - model.shares, ends - 1]).astype(np.uint64)
+        assert model.sample_secrets(half.reshape(1, -1)).tolist() == [0, 1, 2] * 2
 
 
 def test_a_record_and_its_secret_are_drawn_by_the_same_words() -> None:

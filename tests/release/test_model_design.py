@@ -7,7 +7,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from functools import cache
 from itertools import product
-from math import exp, inf
+from math import exp
 from pathlib import Path
 from typing import Any
 
@@ -89,7 +89,7 @@ def test_the_file_follows_from_the_noisy_counts_alone(
 
 
 def test_rare_labels_are_other_and_rare_secrets_are_not_listed() -> None:
-    sealed = made(people())
+    sealed = made(people(odd=300))
     model = model_of(sealed)
     assert sealed.domain.attributes[0].labels == ("Bruges", "Ghent", "Ostend", "other")
     assert sealed.domain.rest == {"town": "other"}
@@ -97,7 +97,10 @@ def test_rare_labels_are_other_and_rare_secrets_are_not_listed() -> None:
     assert model.delta == Fraction(1, 10**9)
     assert "gout" not in sealed.to_text()
     assert "Lier" not in sealed.to_text()
-    assert made(people(odd=0)).domain.attributes[0].labels[-1] == "other"  # there whether anybody has it or not
+    few = made(people(odd=3))  # who are not worth a value of the model
+    assert few.domain.attributes[0].labels == ("Bruges", "Ghent", "Ostend")
+    assert few.domain.rest["town"] in ("Bruges", "Ghent")
+    assert "gout" not in few.to_text()
 
 
 def test_a_domain_file_gives_the_labels_and_rare_secrets_are_pooled() -> None:
@@ -155,7 +158,7 @@ def test_every_promise_use_and_method_is_kept_from_the_file_alone(tmp_path: Path
     assert now == sealed.epsilon
     release = sanitise(frame, spec(**more))
     assert release.table.height == 20_000
-    assert (release.findings.table_leak < inf) or "domain" in more  # which lists a value that one illness has
+    assert release.findings.table_leak < 1.3 or "domain" in more  # which lists a value that one illness has
 
 
 def test_later_rows_with_new_labels_are_drawn_as_other() -> None:
@@ -171,6 +174,8 @@ def test_what_does_not_go_with_a_model_is_refused() -> None:
         ({"sees_secret": True}, "reads only what is published"),
         ({"average_only": True, "average": 0.1, "epsilon": None}, "no ε that model and records"),
         ({"population": "95%"}, "two priors"),
+        ({"keep": "year"}, "no ε would cover it"),
+        ({"keep_order": True}, "the order of the table may say anything"),
         ({"bins": {"town": 4}}, "Give some, such as bins"),
         ({"domain": DOMAIN, "merge_secrets": {"ill": ["flu", "gout"]}}, "cannot be merged"),
         ({"prior": "table", "design_epsilon": 0.1}, "from the counts themselves"),
@@ -182,7 +187,7 @@ def test_what_does_not_go_with_a_model_is_refused() -> None:
     rows: tuple[tuple[pl.DataFrame, dict[str, object], str], ...] = (
         (people(), {"design_epsilon": 1.5}, "part of the whole ε = 1; it is 1.5"),
         (people(), {"epsilon": 0.001}, "leaves no ε for a model"),
-        (people(rows=200), {}, "no value of 'town' has enough rows"),
+        (people(rows=200), {}, "no values of 'town' have enough rows"),
         (people(rows=40), {"domain": DOMAIN}, "40 rows are too few for a model of 12 pairs"),
         (people(rows=300), {"domain": DOMAIN}, "every value of the secret is rare"),
     )
@@ -206,7 +211,7 @@ def test_what_was_altered_is_refused() -> None:
     stated = sealed.to_json()
     for change, sentence in (
         ({"total_epsilon": "1/2"}, "add up to the whole"),
-        ({"weights": [row[:-1] for row in stated["model"]["weights"]]}, "a column for each of 4 values"),
+        ({"weights": [row[:-1] for row in stated["model"]["weights"]]}, "a column for each of 3 values"),
         ({"rest": 7}, "one of its groups"),
     ):
         with pytest.raises((ProtocolFileError, InputError), match=sentence):

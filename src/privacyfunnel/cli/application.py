@@ -124,13 +124,15 @@ def answer(as_json: bool, content: Mapping[str, Any], text: str) -> None:
     if as_json:
         text = json.dumps(to_json_value(content), ensure_ascii=False, allow_nan=False)
         text = make_printable(word_for_command_line(text), as_json=True)
+    else:
+        text = redact_credentials(word_for_command_line(text))
     show(text)
 
 
 def show(text: str) -> None:
     """Print, and do not mind if nobody listens any more."""
     try:
-        _print(make_printable(word_for_command_line(text)), sys.stdout)
+        _print(make_printable(text), sys.stdout)
     except BrokenPipeError:
         # Python flushes once more on its way out; give it somewhere to write.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -144,7 +146,7 @@ def show(text: str) -> None:
 def complain(text: str) -> None:
     """Say on standard error what went wrong; where nobody can hear it, the exit code still tells."""
     with suppress(OSError, ValueError):
-        _print(make_printable(text), sys.stderr)
+        _print(make_printable(redact_credentials(text)), sys.stderr)
 
 
 def _print(text: str, stream: TextIO | None) -> None:

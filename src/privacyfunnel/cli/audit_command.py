@@ -93,6 +93,10 @@ def audit(
 
     spec = build_spec(str(protocol) if matrix else table, given)
     if matrix is None:
+        alone = table is None and not (with_ or domain or draws)
+        if alone and not {"publish", "epsilon", "factor", "keep", "keep_order", "ledger", "query"} & given.keys():
+            _audit_public(protocol, spec, sanitised, as_json=as_json)
+            return
         if table is None or {"publish", "epsilon", "factor"} & given.keys():
             raise ParameterError(
                 "An audit takes a protocol file and the original table; --publish and --epsilon are for --matrix. "
@@ -106,6 +110,50 @@ def audit(
         )
     sized = spec.epsilon is not None or spec.factor is not None
     audit_matrix_file(matrix, spec, spec.promise_value if sized else None, as_json=as_json)
+
+
+def _audit_public(protocol: Path, spec: ReleaseSpec, sanitised: Path | None, *, as_json: bool) -> None:
+    from privacyfunnel.audits.public_audit import audit_public
+
+    found = audit_public(protocol, secret=spec.secret, sanitised=sanitised, signed_by=spec.signed_by)
+    sealed, model = found.sealed, found.model
+    content = {
+        "holds": True,
+        "secret": sealed.domain.secret_columns,
+        "secret_named_by": "the auditor" if spec.secret else "the protocol file alone",
+        "promise": sealed.promise.name,
+        "epsilon": sealed.total_epsilon,
+        "model_epsilon": float(model.epsilon),
+        "delta": float(model.delta),
+        "stated": sealed.epsilon,
+        "certified": found.certified,
+        "for_publication": sealed.for_publication,
+        "rows": found.rows,
+        "codebook": None if found.codebook is None else str(found.codebook),
+        "signed_by": None if found.signer is None else found.signer.fingerprint,
+    }
+    secrets, whole = " & ".join(sealed.domain.secret_columns), text_format.format_epsilon(sealed.total_epsilon)
+    parts = f"{text_format.format_epsilon(float(model.epsilon))} for the model, the rest for the records"
+    told = [
+        ("secret", secrets if spec.secret else f"{secrets}, {_NOT_NAMED}"),
+        (
+            "promise",
+            f"{sealed.promise.name} ε = {whole} about {secrets} holds for whoever believes the published model",
+        ),
+        ("shared", f"{parts}; a label is named because of one person with a chance of {float(model.delta):g} at most"),
+        ("certified", f"ε = {found.certified:.6g} now, {sealed.epsilon:.6g} stated, {sealed.mechanism.check_method}"),
+        *([] if found.codebook is None else [("codebook", f"{found.codebook} follows from the protocol")]),
+        *([] if found.rows is None else [("table", f"{found.rows:,} rows, each of which the mechanism can publish")]),
+        ("information", str(found.claims)),
+        (
+            "not checked",
+            "how the model was made: that it has the stated noise is for its owner to show, with the table",
+        ),
+        ("signed by", format_signer(found.signer)),
+    ]
+    if not sealed.for_publication:
+        told.append(("beware", "drawn from a seed: not for publication"))
+    answer(as_json, content, text_format.format_facts(told))
 
 
 def _audit_protocol(
@@ -150,6 +198,7 @@ def _audit_protocol(
         "epsilon": sealed.promise.epsilon,
         "stated": sealed.epsilon,
         "certified": found.certified,
+        "table_leak": None if found.table_leak is None else finite_or_none(found.table_leak),
         "people": None if found.people is None else found.people.to_dict(),
         "side_channel": None
         if side is None
@@ -260,7 +309,7 @@ def _population_facts(found: Audit, *, named: bool) -> list[tuple[str, str]]:
         return [
             ("people", "for the people whom these rows stand for ε was not computed: the table is too large for it")
         ]
-    told = [("people", found.people.describe_with_table(found.certified))]
+    told = [("people", found.people_text)]
     alone = found.people.rare_alone
     told += [("rare", f"for the people, {alone}")] if alone else []
     if found.people.private and not named:

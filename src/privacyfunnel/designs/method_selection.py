@@ -44,11 +44,6 @@ class Choice:
     )
 
 
-def check_method(name: str) -> str:
-    """The name of a method, or `auto`."""
-    return name if name == AUTO else methods.find_method(name).name
-
-
 def resolve_method(name: str, joint: Joint, promise: Promise, options: Options) -> tuple[Choice, Options]:
     """The method of that name, or the one that `auto` takes here; and the options as it gets them.
 

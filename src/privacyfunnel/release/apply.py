@@ -202,7 +202,7 @@ def apply_file(
 ) -> Applied:
     """Draw the rows of a file of any size, or a `Query`, from a protocol file, into the file `spec.into`, all or none.
 
-    A folder of parts, or a pattern such as `part-*.csv`, goes into a folder of parts of the same names and sizes. The
+    A folder of parts, or a pattern such as `part-*.csv`, goes into a folder of as many parts of equal size. The
     release is recorded in the owner's ledger; a second one of the same rows about the same secret is refused unless the
     spec says `again`.
     """

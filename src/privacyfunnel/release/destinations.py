@@ -78,9 +78,10 @@ class FileDestination:
 
 @dataclass(frozen=True, slots=True)
 class FolderDestination:
-    """Parts of the same names and numbers of rows, in a folder that appears whole.
+    """As many parts as there are, in a folder that appears whole.
 
-    In a random order rows go to any part: which part a row was in is part of where it stood.
+    In a random order they have numbers for names, and equal sizes: how the table was cut may tell, by name or size, how
+    many people have a secret. In the order of the table they are its own parts, with their names and rows.
     """
 
     table: Path
@@ -102,7 +103,15 @@ class FolderDestination:
         return NOTICE
 
     def output_files(self, outgoing: RowSampler) -> Sequence[OutputFile]:
-        """A file per part, with as many rows as are published of it."""
+        """A file per part."""
+        if not outgoing.spec.keep_order:
+            parts = len(self.source.names)
+            bounds = [outgoing.rows * i // parts for i in range(parts + 1)]
+            digits = len(str(parts))
+            return [
+                OutputFile(f"part-{i:0{digits}}{self.suffix}", self.suffix, bounds[i] - bounds[i - 1])
+                for i in range(1, parts + 1)
+            ]
         sizes = self.source.sizes
         if outgoing.rows < sum(sizes):
             stays = np.concatenate(

@@ -48,6 +48,7 @@ ROWS_TO_FIND_LABELS = 2000  # over n: the ε_c at which a count of n / 50 shows 
 FOR_LABELS = Fraction(1, 20)  # of the whole ε, where the labels of several columns are found …
 FOR_OTHERS = Fraction(1, 5)  # … and of ε_c, for what became `other`, where those of one are
 LARGEST_TOTAL = 30  # with which labels are found: chances below 1e-24 are not told apart
+LEAST_LEFT = Fraction(1, 1000)  # of ε for the records
 MOST_NOISE = 1  # of the rows: with more of it p̃ says nothing
 
 Noise = Callable[[Fraction], NoiseSource]
@@ -85,7 +86,7 @@ def fit_model(table: Contingency, spec: ReleaseSpec) -> FittedModel:
     promise = spec.promise_value
     total = Fraction(str(promise.epsilon))
     fixed = None if spec.design_epsilon is None else check_design_epsilon(spec.design_epsilon)
-    if fixed is not None and fixed >= total:
+    if fixed is not None and total - fixed < LEAST_LEFT:
         raise ParameterError(
             f"{hint('design_epsilon')} is a part of the whole ε = {format_number(promise.epsilon)}; it is "
             f"{format_number(float(fixed))}. Give the model less, or ask for a larger ε."
@@ -183,13 +184,14 @@ def _count_given(table: Contingency, budget: _Budget, noise: Noise) -> _NoisyTab
 
 
 def _find_one(table: Contingency, budget: _Budget, noise: Noise) -> _NoisyTable:
-    """The counts of one column, which say themselves which labels are public; the others together are counted again."""
+    """The counts of one column, which say themselves which labels are public; `other` is counted by itself."""
     epsilon = budget.for_counts_and_labels
     inner, outer = noise(epsilon * (1 - FOR_OTHERS) / 2), noise(epsilon * FOR_OTHERS / 2)
     counted, _ = _noisy(table.weights, inner, None)
     coding = table.published.codings[0]
     rows, columns = LabelTests(inner.rate, budget.total).find(table.weights, counted, (False, bool(coding.edges)))
-    found = _recode(table, [columns], budget)
+    shown, columns = _show(coding, columns, counted[rows].sum(axis=0), budget)
+    found = table.recode(_product([shown]))
     cells, variance = _noisy(found.weights[rows], outer, budget, rate=inner.rate)
     cells[:, : int(columns.sum())] = counted[np.ix_(rows, columns)]
     variance[:, : int(columns.sum())] = noise_variance(inner.rate)
@@ -199,18 +201,18 @@ def _find_one(table: Contingency, budget: _Budget, noise: Noise) -> _NoisyTable:
 def _find_several(table: Contingency, budget: _Budget, noise: Noise) -> _NoisyTable:
     """Labels from counts of the secret with each column, then counts of all combinations of those that were found."""
     variable = table.published
-    free = [j for j, coding in enumerate(variable.codings) if not coding.edges] or [0]
-    source = noise(budget.for_labels / 2 / len(free))
-    tests = LabelTests(source.rate, budget.total, DELTA / len(free))
+    source = noise(budget.for_labels / 2 / len(variable.codings))
+    tests = LabelTests(source.rate, budget.total, DELTA / len(variable.codings))
     rows = np.zeros(len(table.weights), dtype=bool)
-    columns: list[BoolArray] = [np.ones(len(coding.labels), dtype=bool) for coding in variable.codings]
-    for j in free:
-        coding = variable.codings[j]
+    codings = []
+    for j, coding in enumerate(variable.codings):
         pair = np.zeros((len(rows), len(coding.labels)), dtype=np.int64)
         np.add.at(pair.T, variable.combos[:, j], table.weights.T)
-        found, columns[j] = tests.find(pair, _noisy(pair, source, None)[0], (False, bool(coding.edges)))
+        counted, _ = _noisy(pair, source, None)
+        found, columns = tests.find(pair, counted, (False, bool(coding.edges)))
+        codings.append(_show(coding, columns, counted[found].sum(axis=0), budget)[0])
         rows |= found
-    coarse = _recode(table, columns, budget)
+    coarse = table.recode(_product(codings))
     epsilon = budget.for_cells(coarse.weights[rows].size, budget.for_labels)
     cells, variance = _noisy(coarse.weights[rows], noise(epsilon / 2), budget)
     spent = epsilon + budget.for_labels
@@ -258,22 +260,28 @@ def _fill(table: Contingency) -> Contingency:
     return replace(table, published=replace(table.published, codings=tuple(wide), combos=combos))
 
 
-def _recode(table: Contingency, found: list[BoolArray], budget: _Budget) -> Contingency:
-    """The table by the labels that were found and `other`, which is there whether a row has it or not."""
-    codings = []
-    for coding, kept in zip(table.published.codings, found, strict=True):
-        if not coding.edges and not kept.any():
-            raise _few_rows(f"no value of '{coding.column}' has enough rows to be named through noise", _enough(budget))
-        codings.append(coding if coding.edges else _keep_labels(coding, kept))
-    return table.recode(_product(codings))
+def _show(coding: Coding, kept: BoolArray, totals: IntArray, budget: _Budget) -> tuple[Coding, BoolArray]:
+    """The labels of a column that are published, by noisy totals, and which of its own they are.
 
-
-def _keep_labels(coding: Coding, kept: BoolArray) -> Coding:
+    All that is left of n is `other`, or counts as the commonest label where that is hardly anything: a value of the
+    model that no row has could hide others in the model and nowhere else. A missing number likewise.
+    """
+    if coding.edges:
+        last = len(coding.labels) - 1
+        if coding.missing != last or totals[last] >= RARE:
+            return coding, kept
+        shown = replace(coding, labels=coding.labels[:last], missing=int(totals[:last].argmax()))
+        return shown, np.arange(last + 1) < last
     labels = tuple(label for label, stays in zip(coding.labels, kept, strict=True) if stays)
+    others = budget.rows - int(totals[kept].sum()) >= RARE
+    if len(labels) + others < 2:
+        raise _few_rows(f"no values of '{coding.column}' have enough rows to be named through noise", _enough(budget))
     missing = None
     if coding.missing is not None and kept[coding.missing]:
         missing = labels.index(coding.labels[coding.missing])
-    return replace(coding, labels=(*labels, unique_label(OTHER, labels)), missing=missing, rest=len(labels))
+    rest = len(labels) if others else int(totals[kept].argmax())
+    shown = replace(coding, labels=(*labels, *([unique_label(OTHER, labels)] * others)), missing=missing, rest=rest)
+    return shown, kept
 
 
 def _product(codings: list[Coding]) -> Variable:

@@ -98,8 +98,8 @@ def _model_statements(sealed: SealedProtocol, model: TableModel, secret: str, sp
         f"person's {secret} by e^{whole} at most: {design} for the model, {records} for the records."
     ]
     if model.delta:
-        labels = [at.name for at in sealed.domain.attributes if at.name in sealed.domain.rest]
-        of = f" Values of {' & '.join(labels)} with few rows are 'other'." if labels else ""
+        few = [f"those of {column} count as '{label}'" for column, label in sealed.domain.rest.items()]
+        of = f" Values with few rows are not named: {', '.join(few)}." if few else ""
         found.append(
             f"A label is named because of one person with a chance of {float(model.delta):.0e} at most.{of} The model "
             f"does not list rare values of {secret} and takes them for average: nothing is promised about one of them."

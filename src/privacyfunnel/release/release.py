@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
-from datetime import datetime
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -197,12 +196,8 @@ class Release:
 
     def report(self) -> Page:
         """The owner's page: what was promised, what an attacker could learn, what an analyst gets. For them alone."""
-        from importlib import import_module
-
-        page = import_module("privacyfunnel.report.release_page")  # report is above this package: it reads releases
-        python = f"Python {sys.version.split()[0]}"
-        occasion = page.Occasion(datetime.now().astimezone(), "a frame in memory", python, wording=word_for_python)
-        return Page(page.owner_page(self, occasion, curve=self.spec.curve))
+        # A release knows no report, which reads releases; the package, which is above all its parts, names one.
+        return Page(import_module("privacyfunnel").render_report(self))
 
     def summary(self) -> str:
         """The release in a few lines."""

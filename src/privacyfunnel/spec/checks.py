@@ -56,6 +56,8 @@ def check_prior(spec: Spec) -> None:
         "with_shares": (spec.with_shares, "a published model states its rows through noise alone; these are exact"),
         "merge_rare": (spec.merge_rare is not None, "which values are rare is found through noise, and is not public"),
         "sees_secret": (spec.sees_secret, "the mechanism of a published model reads only what is published"),
+        "keep": (bool(spec.keep), "a kept column is published as it is, and no ε would cover it"),
+        "keep_order": (spec.keep_order, "the order of the table may say anything, and no ε would cover it"),
         "average_only": (spec.average_only, "an average alone has no ε that model and records could share"),
     }
     for name, (given, why) in refused.items():

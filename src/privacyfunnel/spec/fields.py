@@ -27,6 +27,7 @@ from privacyfunnel.spec.kinds import (
     TEXT,
     Kind,
     choice,
+    method_name,
     number,
     whole_number,
 )
@@ -86,7 +87,7 @@ OPTIONS: Mapping[str, Mapping[str, Option]] = {
     "Use and method": {
         "use": Option(ANY_TEXT, "statistics", "USE[:…]", DESIGNING, common=True),
         "ordered": Option(ORDERED, {"size": ["S", "M", "L"]}, "COLUMN=ORDER", DESIGNING),
-        "method": Option(TEXT, "auto", "METHOD", DESIGNING, choices=METHODS),
+        "method": Option(method_name(*METHODS), "auto", "METHOD", DESIGNING, choices=METHODS),
         "chain_order": Option(NAMES, ["town", "age"], "COLUMN", DESIGNING),
         "budgets": Option(BUDGETS, [0.2, 0.3], "BUDGETS", DESIGNING),
         "gap": Option(number(above=0), 0.001, "NATS", DESIGNING),

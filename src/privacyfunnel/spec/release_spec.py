@@ -133,10 +133,6 @@ class ReleaseSpec:
         for check in (check_promise, check_prior, check_private, check_kept, check_key):
             check(self)
         check_used_columns(self, (*self.secret, *self.publish))
-        if self.method != "auto":
-            from privacyfunnel.designs.method_selection import check_method
-
-            check_method(self.method)
         for _ in (self.use_value, self.bin_rules, self.merges):  # each reads its texts, or refuses them
             pass
 

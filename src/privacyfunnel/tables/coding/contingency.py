@@ -186,7 +186,10 @@ def recode_positions(old: Variable, new: Variable) -> IntArray:
     for mine, other, column in zip(old.codings, new.codings, old.combos.T, strict=True):
         place = {label: code for code, label in enumerate(other.labels)}
         rest = UNKNOWN if other.rest is None else other.rest
-        codes.append(np.array([place.get(label, rest) for label in mine.labels], dtype=np.int64)[column])
+        becomes = np.array([place.get(label, rest) for label in mine.labels], dtype=np.int64)
+        if mine.missing is not None and other.missing is not None:
+            becomes[mine.missing] = other.missing
+        codes.append(becomes[column])
     index = CellIndex(new.combos, np.arange(len(new.combos)), [len(coding.labels) for coding in new.codings])
     return index.positions(codes, len(old.combos))
 
