@@ -47,7 +47,7 @@ class ReleaseRun:
             watch("counting", 0)
         encoding = count_table(table, spec)
         before_design(encoding.contingency)
-        kept = count_kept(encoding, spec.judged_columns)
+        kept = count_kept(encoding, spec.judged_columns) if spec.judged_columns else None
         return cls.from_design(encoding, spec, design_from_counts(encoding.contingency, spec, progress, kept), watch)
 
     @classmethod
