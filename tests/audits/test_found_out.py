@@ -182,7 +182,7 @@ def test_the_verdict_names_the_secret_and_says_who_named_it(
     found = found_by(capsys, "audit", altered, people)
     assert (found["secret"], found["secret_named_by"]) == (["coin"], "the protocol file alone")
     _, told, _ = said(capsys, "audit", altered, people)
-    assert "coin, as the protocol file alone says: name the column that must stay secret with --secret" in told
+    assert "coin, as the protocol file states; name the secret column with --secret" in told
     assert "LIP ε = 0.7 about coin holds" in told
     sentence = turned_down(capsys, "audit", altered, people, "--secret", "ill")
     assert "the protocol protects coin; --secret names ill" in sentence

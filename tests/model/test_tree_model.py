@@ -192,6 +192,14 @@ def test_a_label_is_drawn_by_an_interval_of_as_many_half_words_as_its_weight() -
         assert model.sample_secrets(half.reshape(1, -1)).tolist() == [0, 1, 2] * 2
 
 
+def test_a_label_may_end_anywhere_within_the_half_words_that_share_their_first_bits() -> None:
+    for end in (1, 2**24 - 1, 2**24, 2**24 + 1, 2**31 - 1, UNIT - 1):
+        weights = np.array([[[end, UNIT - end]]])
+        model = TreeModel(named("s", 1), (named("x", 2),), np.array([UNIT]), (None,), (weights,))
+        half = np.array([0, end - 1, end, UNIT - 1], dtype=np.uint64)
+        assert model.sample(half[None] << np.uint64(32))[:, 0].tolist() == [0, 0, 1, 1]
+
+
 def test_a_record_and_its_secret_are_drawn_by_the_same_words() -> None:
     rng = np.random.default_rng(6)
     model = random_model(rng, 3, [2, 3, 2], skew=2.0)

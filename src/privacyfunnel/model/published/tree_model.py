@@ -27,6 +27,8 @@ UNIT = 1 << BITS
 MOST_FACTORS = 1 << 12  # 2m + c
 MOST_CELLS = 1 << 22  # of a table that is listed exactly
 _CHUNK = 1 << 14  # records whose ratios are worked on together: they stay in the cache
+_FIRST_BITS = 8  # of a half word, by which most draws are settled
+_MOST_SETTLED = 1 << 20  # entries of a table that settles them
 _FACTORS_WITHOUT_UNDERFLOW = 30  # (2^-32)^30 is a normal double
 
 
@@ -215,16 +217,14 @@ class TreeModel:
             raise DistributionError(f"Codes of secrets must be below {c}; some are not.")
         codes = np.empty((len(self.attributes), len(s)), dtype=np.int32)
         for place, j in enumerate(self.order, 1):
-            parent, (_, contexts, labels) = self.parents[j], self.tables[j].shape
+            parent, contexts = self.parents[j], self.tables[j].shape[1]
             row = s if parent is None else s * contexts + codes[parent]
-            drawn = np.searchsorted(self._cumulated[j], (row << BITS) + _half_words(random_words, place), side="right")
-            np.subtract(drawn, row * labels, out=codes[j], casting="unsafe")
+            codes[j] = self._inverses[j].draw(row, _half_words(random_words, place))
         return codes.T
 
     @cached_property
-    def _cumulated(self) -> tuple[IntArray, ...]:
-        """For each column the cumulated weights of all its rows, one after the other: row i begins at i · 2^32."""
-        return tuple(np.cumsum(table.reshape(-1)) for table in self.tables)
+    def _inverses(self) -> tuple[_InverseTable, ...]:
+        return tuple(_InverseTable.from_weights(table.reshape(-1, table.shape[2])) for table in self.tables)
 
     def _check_words(self, random_words: WordArray) -> WordArray:
         if random_words.ndim != 2 or len(random_words) != self.words_per_record or random_words.dtype != np.uint64:
@@ -314,6 +314,37 @@ def round_to_unit(weights: FloatArray) -> IntArray:
     rest = UNIT - units.sum(axis=-1, keepdims=True)
     np.put_along_axis(units, largest, np.take_along_axis(units, largest, axis=-1) + rest, axis=-1)
     return units
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _InverseTable:
+    """Rows of weights that sum to 2^32, and the label that a half word draws from each.
+
+    Half words are looked up by their first bits; where these leave several labels, the cumulated weights are searched.
+    """
+
+    cumulated: IntArray  # of all rows, one after the other: row i begins at i · 2^32
+    labels: int
+    first_bits: int
+    settled: CodeArray  # rows · 2^first_bits: the label, or −1 where the bits that follow matter
+
+    @classmethod
+    def from_weights(cls, weights: IntArray) -> _InverseTable:
+        rows, labels = weights.shape
+        cumulated = np.cumsum(weights.reshape(-1))
+        first_bits = max(min(_FIRST_BITS, (_MOST_SETTLED // rows).bit_length() - 1), 0)
+        start = np.arange(rows << first_bits) << (BITS - first_bits)
+        first = np.searchsorted(cumulated, start, side="right")
+        last = np.searchsorted(cumulated, start + (1 << (BITS - first_bits)) - 1, side="right")
+        settled = np.where(first == last, first % labels, -1).astype(np.int32)
+        return cls(cumulated, labels, first_bits, settled)
+
+    def draw(self, row: IntArray, half: IntArray) -> CodeArray:
+        drawn: CodeArray = self.settled[(row << self.first_bits) | (half >> (BITS - self.first_bits))]
+        unsettled = np.flatnonzero(drawn < 0)
+        place = np.searchsorted(self.cumulated, (row[unsettled] << BITS) | half[unsettled], side="right")
+        drawn[unsettled] = place % self.labels
+        return drawn
 
 
 def _half_words(random_words: WordArray, place: int) -> IntArray:
