@@ -95,7 +95,9 @@ def test_columns_that_are_neither_published_nor_kept_on_purpose_are_named(
     assert "'notes' is not" in turned_down(capsys, *audit_of(people, out, "more.csv", "--keep", "coin,notes"))
     table.drop("notes").write_csv(out / "more.csv")
     # The protocol spends all of its ε, so that even a coin, which says a little by chance, is too much beside it.
-    assert "kept columns (coin) leak up to" in turned_down(capsys, *audit_of(people, out, "more.csv", "--keep", "coin"))
+    assert "leaks together with the kept column coin up to" in turned_down(
+        capsys, *audit_of(people, out, "more.csv", "--keep", "coin")
+    )
 
 
 # Values permuted among rows with equal x.

@@ -45,7 +45,13 @@ def rows_of(frame: Any) -> list[tuple[Any, ...]]:
 @pytest.mark.parametrize("kind", [lambda frame: frame, pl.DataFrame.to_pandas, pl.DataFrame.to_arrow])
 def test_a_frame_comes_back_in_a_random_order_with_what_is_kept(kind: Any) -> None:
     frame = kind(people())
-    asked: dict[str, Any] = {"secret": "s", "publish": "x", "promise": LIP(0.5), "keep": ["id", "half"]}
+    asked: dict[str, Any] = {
+        "secret": "s",
+        "publish": "x",
+        "promise": LIP(0.5),
+        "keep": ["id", "half"],
+        "accept_kept": True,
+    }
     asked["method"] = "randomised-response"
     mixed = sanitise(frame, ReleaseSpec(seed=1, **asked))
     sorted_ = sanitise(frame, ReleaseSpec(seed=1, keep_order=True, **asked))
@@ -71,7 +77,7 @@ def test_files_of_every_format_are_shuffled_alike_in_memory_and_on_disk(
     table = tmp_path / "people.parquet"
     people().write_parquet(table)
     asked: dict[str, Any] = {"promise": LIP(0.5), "method": method, "seed": 1}
-    order = ReleaseSpec(secret=("s",), publish=("x",), keep=("id",), **asked)
+    order = ReleaseSpec(secret=("s",), publish=("x",), keep=("id",), accept_kept=True, **asked)
     release = sanitise_file(table, replace(order, into=tmp_path / "out", format=suffix[1:]))
     found = pl.concat(open_table(release.table).batches(["x", "id"])).cast(pl.String)
     expected = pl.DataFrame(sanitise(people(), order).table).cast(pl.String)
@@ -84,7 +90,20 @@ def test_the_summary_and_a_scan_say_in_numbers_what_the_order_tells(
 ) -> None:
     table = tmp_path / "sorted.csv"
     pl.read_csv(adult, infer_schema=False).sort("occupation").with_row_index("id").write_csv(table)
-    words = ["sanitise", table, "-s", "occupation", "-p", "education", "-e", 1, "--no-report", "--keep", "id,sex"]
+    words = [
+        "sanitise",
+        table,
+        "-s",
+        "occupation",
+        "-p",
+        "education",
+        "-e",
+        1,
+        "--no-report",
+        "--keep",
+        "id,sex",
+        "--accept-kept",
+    ]
     words += ["--method", "randomised-response", "--into"]
     found = found_by(capsys, *words, tmp_path / "out")
     assert found["order"]["kept"] is False
@@ -117,7 +136,21 @@ def test_no_public_page_says_how_far_the_order_tells_the_secret(
 ) -> None:
     table = tmp_path / "people.csv"
     people().write_csv(table)
-    words = ["sanitise", table, "-s", "s", "-p", "x", "-e", 1, "--keep", "id", "--keep-order", "--public-report"]
+    words = [
+        "sanitise",
+        table,
+        "-s",
+        "s",
+        "-p",
+        "x",
+        "-e",
+        1,
+        "--keep",
+        "id",
+        "--accept-kept",
+        "--keep-order",
+        "--public-report",
+    ]
     code, out, _ = said(capsys, *words, "--into", tmp_path / "out")
     assert code == 0
     assert "base rate" in out

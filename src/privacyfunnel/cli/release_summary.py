@@ -118,7 +118,7 @@ def format_summary(release: Release) -> str:
             *([("sparse", release.sparse)] if release.sparse else []),
             *(("rare", sentence) for sentence in release.rare),
             *rare_secret_facts(release),
-            *([("unprotected", format_names(release.kept))] if release.kept else []),
+            *kept_facts(release),
             *([("excel-safe", EXCEL_SAFE)] if release.excel_safe else []),
             *([("reports", ", ".join(map(str, release.pages)))] if release.pages else []),
             *([("dropped", format_names(release.dropped))] if release.dropped else []),
@@ -298,6 +298,14 @@ def rare_secret_facts(release: Release) -> list[tuple[str, str]]:
     """The ε of each rare secret by itself, for the people whom the rows stand for."""
     said = "" if release.people is None else release.people.rare_alone
     return [("rare", said)] if said else []
+
+
+def kept_facts(release: Release | Applied) -> list[tuple[str, str]]:
+    """The kept columns, and whether ε is about them."""
+    if not release.kept:
+        return []
+    judged = "ε is about them and what is published together" if release.kept_judged else "not covered by the promise"
+    return [("kept", f"{format_names(release.kept)}: unchanged, {judged}")]
 
 
 def ledger_facts(release: Release | Applied) -> list[tuple[str, str]]:
