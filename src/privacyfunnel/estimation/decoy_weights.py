@@ -9,7 +9,8 @@ what synthetic rows add is known but for how many there are. With :math:`R_{jk} 
 
 B is a sum over the original records too. For :math:`f = 1_{k(x) = j} (1 - a(x))` this reads
 :math:`\mathbb E\, b = (I + G R^T) B`, with :math:`b_j = \sum_{i:\, k(y_i) = j} (1 - a(y_i))/a(y_i)` and G the
-diagonal matrix of :math:`\mathbb E_{\tilde p}[(1 - a)/a;\, k(x) = j]`. So with :math:`h = (I + R G)^{-1} R F` every row contributes
+diagonal matrix of :math:`\mathbb E_{\tilde p}[(1 - a)/a;\, k(x) = j]`. So with
+:math:`h = (I + R G)^{-1} R F` every row contributes
 
 .. math:: z_i = \frac{f(y_i) - (1 - a(y_i))\, h_{k(y_i)}}{a(y_i)}, \qquad \mathbb E[z_i \mid x_i] = f(x_i),
 
