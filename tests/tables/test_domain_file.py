@@ -41,7 +41,7 @@ def test_a_scan_writes_a_domain_that_holds_the_table_and_no_ids(people: Path, tm
     target = tmp_path / "domain.json"
     done = run("scan", people, "--secret", "illness", "--domain", target)
     assert done.returncode == 0, done.stderr
-    assert "edit it to list what anybody might know" in done.stdout
+    assert "it must list what anybody might know" in done.stdout
     assert "Not listed, since their labels would quote persons: id." in done.stdout
     content = json.loads(target.read_text(encoding="utf-8"))
     assert content["columns"] == {

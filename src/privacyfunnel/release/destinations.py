@@ -12,14 +12,15 @@ import numpy as np
 
 from privacyfunnel.atomic_files import StagedFiles, atomic_files, atomic_folder, check_folder
 from privacyfunnel.errors import OutputError
-from privacyfunnel.release.publish import Destination
 from privacyfunnel.release.release_files import OutputFile
 from privacyfunnel.release.row_sampler import RowSampler
 from privacyfunnel.tables.readers.table_files import PartsTable, check_output, check_suffix, table_suffix
 from privacyfunnel.tables.readers.table_interface import Table
 
+NOTICE = "notice.txt"
 
-def resolve_destination(table: Table, into: Path, *, force: bool) -> Destination:
+
+def resolve_destination(table: Table, into: Path, *, force: bool) -> FileDestination | FolderDestination:
     """A file for a table, a folder for one in parts; refused early where it could not appear."""
     if isinstance(table, PartsTable):
         _refuse_own_input(table, into)
@@ -60,13 +61,19 @@ class FileDestination:
         """The folder it is in."""
         return self.table.parent
 
+    @property
+    def notice(self) -> str:
+        """The name of the file beside it that says what does not hold of it, where there is such a thing."""
+        return f"{self.table.name}.{NOTICE}"
+
     def output_files(self, outgoing: RowSampler) -> Sequence[OutputFile]:
         """It alone."""
         return [OutputFile(self.table.name, self.suffix)]
 
     def stage(self) -> AbstractContextManager[StagedFiles]:
-        """One file that appears."""
-        return atomic_files(self.folder, force=self.force)
+        """One file that appears; a notice about the one that it replaces goes."""
+        old = [self.notice] if (self.folder / self.notice).exists() else []
+        return atomic_files(self.folder, force=self.force, also_replace=old)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +96,11 @@ class FolderDestination:
     @property
     def suffix(self) -> str:
         return check_suffix(Path(self.source.names[0]))
+
+    @property
+    def notice(self) -> str:
+        """The name of the file that says what does not hold of the parts, where there is such a thing."""
+        return NOTICE
 
     def output_files(self, outgoing: RowSampler) -> Sequence[OutputFile]:
         """A file per part."""
