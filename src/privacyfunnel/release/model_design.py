@@ -26,9 +26,9 @@ from privacyfunnel.model.published.noise import NOISES, NoiseSource, OwnNoise
 from privacyfunnel.model.published.noisy_counts import check_design_epsilon
 from privacyfunnel.model.published.table_model import (
     DELTA,
-    RARE,
     LabelTests,
     TableModel,
+    few_rows,
     fit_weights,
     noise_variance,
     pool_secrets,
@@ -105,7 +105,7 @@ def fit_model(table: Contingency, spec: ReleaseSpec) -> FittedModel:
         noisy = _find_one(_fill(table), budget, noise)
     else:
         noisy = _find_several(_fill(table), budget, noise)
-    groups = pool_secrets(noisy.cells.sum(axis=1), noisy.variance.sum(axis=1))
+    groups = pool_secrets(noisy.cells.sum(axis=1), noisy.variance.sum(axis=1), budget.rows)
     if len(groups) < 2:
         raise _few_rows("every value of the secret is rare", _enough(budget, noisy.cells.size))
     cells, variance = (
@@ -113,7 +113,7 @@ def fit_model(table: Contingency, spec: ReleaseSpec) -> FittedModel:
     )
     listed = [tuple(noisy.secrets[s] for s in group) for group in groups]
     if noisy.delta:  # the secrets that are not listed: as everybody, and as many as n leaves
-        share = max(budget.rows - float(cells.sum()), RARE) / max(float(cells.sum()), 1.0)
+        share = max(budget.rows - float(cells.sum()), few_rows(budget.rows)) / max(float(cells.sum()), 1.0)
         cells, variance = np.vstack([cells, share * cells.sum(axis=0)]), np.vstack([variance, variance[:1]])
         listed.append(())
     left = total - noisy.epsilon
@@ -268,12 +268,12 @@ def _show(coding: Coding, kept: BoolArray, totals: IntArray, budget: _Budget) ->
     """
     if coding.edges:
         last = len(coding.labels) - 1
-        if coding.missing != last or totals[last] >= RARE:
+        if coding.missing != last or totals[last] >= few_rows(budget.rows):
             return coding, kept
         shown = replace(coding, labels=coding.labels[:last], missing=int(totals[:last].argmax()))
         return shown, np.arange(last + 1) < last
     labels = tuple(label for label, stays in zip(coding.labels, kept, strict=True) if stays)
-    others = budget.rows - int(totals[kept].sum()) >= RARE
+    others = budget.rows - int(totals[kept].sum()) >= few_rows(budget.rows)
     if len(labels) + others < 2:
         raise _few_rows(f"no values of '{coding.column}' have enough rows to be named through noise", _enough(budget))
     missing = None
