@@ -49,7 +49,7 @@ from privacyfunnel.designs.optimal.privacy_funnel import optimal_on_average
 from privacyfunnel.engine import plan
 from privacyfunnel.engine.bounds import dual_bounds, side_channels
 from privacyfunnel.engine.clock import WORK, Clock
-from privacyfunnel.engine.driver import ColumnGeneration, Pace
+from privacyfunnel.engine.driver import ColumnGeneration, DualBound, Pace
 from privacyfunnel.engine.linear_uses import actions
 from privacyfunnel.engine.masters import blocks, moment, restricted_master, slack_masters
 from privacyfunnel.engine.objective import Objective
@@ -541,17 +541,6 @@ def one_secret_bounds() -> None:
     put(dual_bounds.RelaxationBound, dual_bounds.RelaxationBound._bound_single_secrets, lambda self, clock: [])
 
 
-@without(
-    dual_bounds.RelaxationBound._bound_secret_pair,
-    coarsen.narrow_parts,
-    coarsen.relax_parts,
-    entered=coarsen.relax_parts,
-)
-def two_secret_bounds() -> None:
-    """no bound by the two dearest secrets over parts of inputs"""
-    put(dual_bounds.RelaxationBound, dual_bounds.RelaxationBound._bound_secret_pair, lambda self, problem, clock: None)
-
-
 @without(coarsen.merge_similar)
 def nearly_alike_inputs() -> None:
     """one secret against the others: all inputs, not those nearly alike as one"""
@@ -585,7 +574,7 @@ def relaxations() -> None:
     """proofs at prices alone, wherever there is something that proves"""
 
     def by_proof(problem: Problem, prover: Any, begin: Any, one_secret: bool = False) -> object:
-        return dual_bounds.NoBound() if prover is None else dual_bounds.ProofBound(problem.prior, prover)
+        return DualBound() if prover is None else dual_bounds.ProofBound(problem.prior, prover)
 
     put(plan, dual_bounds.RelaxationBound, by_proof)
 
@@ -600,12 +589,6 @@ def coarse_beginning() -> None:
         return prices
 
     put(slack_masters.ResidualMaster, slack_masters.ResidualMaster._begin_coarse, plainly)
-
-
-@without(restricted_master._repair_by_input, restricted_master.InputAtoms, entered=restricted_master._base)
-def named_inputs() -> None:
-    """what atoms leave over is one atom more, never named input by input"""
-    put(restricted_master, restricted_master._repair_by_input, lambda *_: None)
 
 
 @without(blocks)

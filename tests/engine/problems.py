@@ -10,7 +10,7 @@ from privacyfunnel.engine import Problem
 from privacyfunnel.engine.bounds.dual_bounds import ProofBound, Prover, RelaxationBound
 from privacyfunnel.engine.driver import ColumnGeneration, Pace
 from privacyfunnel.engine.masters.slack_masters import CoarseStart, PenalisedMaster, ResidualMaster
-from privacyfunnel.engine.objective import Entropy, reduced_costs
+from privacyfunnel.engine.objective import Objective, reduced_costs
 from privacyfunnel.engine.oracles.oracle import IntervalOracle, Oracle
 from privacyfunnel.engine.oracles.polytope import build_polytope
 from privacyfunnel.engine.plan import choose_generation
@@ -47,7 +47,7 @@ def problem_of(joint: Joint, promise: Promise, *, sees_secret: bool = False) -> 
         return Problem.from_values(joint.p_x, rows, promise.epsilon)
     p_z = joint.p_sx.ravel()
     inputs = np.flatnonzero(p_z)
-    return Problem(p_z[inputs], rows, promise.epsilon, Entropy.from_groups(inputs % joint.a), inputs // joint.a)
+    return Problem(p_z[inputs], rows, promise.epsilon, Objective.from_groups(inputs % joint.a), inputs // joint.a)
 
 
 def lip(seed: int, c: int, a: int, epsilon: float) -> Problem:

@@ -12,7 +12,7 @@ from privacyfunnel.arrays import FloatArray
 from privacyfunnel.engine.linear_uses.actions import bound_by_prices, split_by_actions
 from privacyfunnel.engine.lp.highs import Programme
 from privacyfunnel.engine.masters.mixture import Moment
-from privacyfunnel.engine.objective import Entropy
+from privacyfunnel.engine.objective import Objective
 from privacyfunnel.engine.oracles.credal import CredalOracle
 from privacyfunnel.engine.oracles.credal_batch import ROW, Bases, solve
 from privacyfunnel.engine.oracles.credal_constraints import CredalConstraints
@@ -52,7 +52,7 @@ def chance_problem(seed: int, d: int, epsilon: float = 0.7) -> Problem:
     share = random.integers(0, SCALE // 4, len(pairs)) * (seed % 2)
     sets = CredalSets(low, high, np.eye(3, dtype=bool), ((),) * 3, pairs, share)
     nothing = LinearConstraints.from_pairs(np.empty((0, d)), np.empty((0, d)))
-    return Problem(prior, nothing, epsilon, Entropy.from_groups(np.arange(d)), credal_sets=sets)
+    return Problem(prior, nothing, epsilon, Objective.from_groups(np.arange(d)), credal_sets=sets)
 
 
 def written_out(problem: Problem) -> Problem:

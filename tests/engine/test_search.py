@@ -121,12 +121,11 @@ def test_what_atoms_leave_over_is_closed_to_an_allowed_split(seed: int, epsilon:
     problem = lip(seed, 3, 8, epsilon)
     atoms = problem.first_atoms()
     weights = share * np.random.default_rng(seed).dirichlet(np.ones(len(atoms)))
-    found = repair_split(problem, weights, atoms)
-    q, v = found.to_arrays()
+    q, v, value = repair_split(problem, weights, atoms)
     assert q @ v == pytest.approx(problem.prior, abs=1e-12)
     assert problem.is_feasible(v).all()
-    assert found.value == pytest.approx(float(q @ problem.costs(v)), abs=1e-9)
-    assert found.value <= problem.prior_cost + 1e-9
+    assert value == pytest.approx(float(q @ problem.costs(v)), abs=1e-9)
+    assert value <= problem.prior_cost + 1e-9
 
 
 def test_walks_among_neighbours_meet_allowed_atoms_of_these(three_columns: Problem) -> None:

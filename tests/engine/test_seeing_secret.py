@@ -14,7 +14,7 @@ from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.designs.optimal.optimum import optimal
 from privacyfunnel.engine import Problem
 from privacyfunnel.engine.bounds.dual_bounds import Prover
-from privacyfunnel.engine.objective import Entropy, reduced_costs
+from privacyfunnel.engine.objective import Objective, reduced_costs
 from privacyfunnel.engine.oracles.constraint_oracle import ConstraintOracle
 from privacyfunnel.engine.oracles.oracle import Oracle, cheapest_in_box, is_secret_box, secret_box
 from privacyfunnel.engine.search.base import Search
@@ -238,7 +238,7 @@ def test_two_inputs_of_one_secret_and_value_are_left_to_linear_programmes() -> N
         problem.prior,
         problem.constraints,
         0.7,
-        Entropy.from_groups(np.zeros(problem.size, dtype=np.int64)),
+        Objective.from_groups(np.zeros(problem.size, dtype=np.int64)),
         problem.secret,
     )
     assert not is_secret_box(one_value)

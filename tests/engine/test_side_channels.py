@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.engine import Problem, split
 from privacyfunnel.engine.bounds.side_channels import DivisionPair, SideChannels, one_side_channel
-from privacyfunnel.engine.objective import Entropy, costs
+from privacyfunnel.engine.objective import Objective, costs
 from privacyfunnel.engine.reductions.base import InputPart
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import SRLIP
@@ -36,7 +36,7 @@ def parts_of(channels: SideChannels, known: int, *, deeper: bool) -> list[InputP
 
 def left_open(channels: SideChannels, atoms: FloatArray, weights: FloatArray) -> FloatArray:
     """h of every division."""
-    return np.array([weights @ costs(Entropy.from_groups(division), atoms) for division in channels.divisions])
+    return np.array([weights @ costs(Objective.from_groups(division), atoms) for division in channels.divisions])
 
 
 @given(seed=SEEDS, shape=SHAPES, epsilon=st.floats(0.1, 1.5))

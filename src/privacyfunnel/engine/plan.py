@@ -12,15 +12,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray, sparse
-from privacyfunnel.engine.bounds.dual_bounds import NoBound, ProofBound, Prover, RelaxationBound
+from privacyfunnel.engine.bounds.dual_bounds import ProofBound, Prover, RelaxationBound
 from privacyfunnel.engine.clock import FOREVER, Clock, clock_for
-from privacyfunnel.engine.driver import ColumnGeneration, Pace, Progress
+from privacyfunnel.engine.driver import ColumnGeneration, DualBound, Pace, Progress
 from privacyfunnel.engine.masters.average import AverageMaster, EntropyFloor
 from privacyfunnel.engine.masters.blocks import BlockMaster, SingleBlockMaster
 from privacyfunnel.engine.masters.mixture import Moment
 from privacyfunnel.engine.masters.moment import MomentBound, MomentMaster
 from privacyfunnel.engine.masters.slack_masters import CoarseStart, PenalisedMaster, ResidualMaster
-from privacyfunnel.engine.objective import MomentObjective
+from privacyfunnel.engine.objective import Objective
 from privacyfunnel.engine.oracles.constraint_oracle import ConstraintOracle
 from privacyfunnel.engine.oracles.credal import CredalOracle
 from privacyfunnel.engine.oracles.credal_batch import CredalBatchOracle
@@ -245,7 +245,7 @@ def _block_generation(problem: Problem) -> ColumnGeneration:
         if problem.constraints.is_one_dimensional
         else VertexSearch(build_polytope(problem), problem.objective, in_turn=True)
     )
-    return ColumnGeneration(SingleBlockMaster(problem, search), NoBound(), Pace(patience=search.patience))
+    return ColumnGeneration(SingleBlockMaster(problem, search), DualBound(), Pace(patience=search.patience))
 
 
 def _subspace_search(problem: Problem) -> SubspaceSearch:
@@ -302,7 +302,7 @@ def _moment_run(
     request: Request,
     name: str,
     search: ObjectiveSearch,
-    prover: Callable[[MomentObjective], Prover] | None,
+    prover: Callable[[Objective], Prover] | None,
     relaxation_bound: Callable[[float], float] = lambda seconds: 0.0,
     search_share: float | None = None,
 ) -> ColumnGeneration:
@@ -322,7 +322,7 @@ def _moment_run(
 def _build_moment_interval(request: Request, name: str) -> ColumnGeneration:
     interval = IntervalOracle(request.problem)
 
-    def prover(objective: MomentObjective) -> Prover:
+    def prover(objective: Objective) -> Prover:
         interval.set_objective(objective)
         return interval
 
@@ -334,7 +334,7 @@ def _build_moment_products(request: Request, name: str) -> ColumnGeneration:
     polytope, cone, reach = build_polytope(problem), build_constraint_cone(problem), list[FloatArray]()
     search = VertexSearch(polytope, problem.objective)
 
-    def prover(objective: MomentObjective) -> Prover:
+    def prover(objective: Objective) -> Prover:
         if not reach:
             reach.append(np.minimum(cone.image @ polytope.reach(request.clock.deadline), 1.0))
         search.set_objective(objective)
@@ -348,7 +348,7 @@ def _build_moment_chords(request: Request, name: str) -> ColumnGeneration:
     polytope, reach = build_polytope(request.problem), list[FloatArray]()
     search = VertexSearch(polytope, request.problem.objective)
 
-    def prover(objective: MomentObjective) -> Prover:
+    def prover(objective: Objective) -> Prover:
         if not reach:
             reach.append(polytope.reach(request.clock.deadline))
         search.set_objective(objective)
@@ -379,7 +379,7 @@ def _build_moment_credal(request: Request, name: str) -> ColumnGeneration:
     cone, reach = build_constraint_cone(problem, most), list[FloatArray]()
     search = TangentSearch(oracle, problem, SETTINGS.search.wide_credal_starts)
 
-    def prover(objective: MomentObjective) -> Prover:
+    def prover(objective: Objective) -> Prover:
         if not reach:
             reach.append(np.minimum(cone.image @ oracle.reach(clock.deadline), 1.0))
         return BranchAndBound(ProductRelaxation(cone, objective, reach[0], missing), objective, search.polish)

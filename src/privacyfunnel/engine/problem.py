@@ -20,7 +20,7 @@ from functools import cached_property
 import numpy as np
 
 from privacyfunnel.arrays import BoolArray, FloatArray, IntArray, Matrix, dense, sparse
-from privacyfunnel.engine.objective import Entropy, Objective, costs
+from privacyfunnel.engine.objective import Objective, costs
 from privacyfunnel.engine.settings import SETTINGS
 from privacyfunnel.model.constraints import LinearConstraints
 from privacyfunnel.model.credal.credal_sets import CredalSets
@@ -40,7 +40,7 @@ class Problem:
     @classmethod
     def from_values(cls, prior: FloatArray, constraints: LinearConstraints, epsilon: float) -> Problem:
         """Each input is a value, and information is what counts."""
-        return cls(prior, constraints, epsilon, Entropy.from_groups(np.arange(prior.size)))
+        return cls(prior, constraints, epsilon, Objective.from_groups(np.arange(prior.size)))
 
     @property
     def size(self) -> int:
@@ -205,17 +205,6 @@ class Problem:
             share = np.divide(at_end, at_end + (self.exp_epsilon - 1), out=np.zeros_like(at_end), where=at_end > 0)
             needed = np.maximum(needed, share.max(axis=0, initial=0.0))
         return np.clip(needed, 0.0, 1.0)
-
-    def base_share(self, base: FloatArray) -> FloatArray:
-        """How much of `base`, which is allowed, must be mixed into each single input until it is, between 0 and 1."""
-        needed = np.zeros(self.size)
-        here, alone = self.constraints.evaluate(base[None, :]), self.constraints.dense
-        for one, other in ((0, 1), (1, 0)):
-            at_base = np.minimum(here[one] - self.exp_epsilon * here[other], 0.0)
-            at_input = alone[one] - self.exp_epsilon * alone[other]
-            share = np.divide(at_input, at_input - at_base, out=np.zeros_like(at_input), where=at_input > 0)
-            needed = np.maximum(needed, share.max(axis=0, initial=0.0))
-        return np.asarray(np.where(needed > 0, needed + SETTINGS.tolerance.base_margin, 0.0))
 
     def mix_with_prior(self, distributions: FloatArray) -> FloatArray:
         """The prior, drawn as far as is allowed towards each of these distributions."""

@@ -41,7 +41,7 @@ import numpy as np
 from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.engine.clock import now
 from privacyfunnel.engine.lp.highs import INF, Programme
-from privacyfunnel.engine.objective import Entropy
+from privacyfunnel.engine.objective import Objective
 from privacyfunnel.engine.problem import Problem
 from privacyfunnel.engine.reductions.base import InputPart
 from privacyfunnel.engine.settings import SETTINGS
@@ -102,7 +102,7 @@ class SideChannels:
         inside, parts, ends = rows.enclosing_parts(division), [], np.cumsum(np.bincount(division))[:-1]
         for number, inputs in enumerate(np.split(np.argsort(division, kind="stable"), ends)):
             kept = (inside == number) & (pair.all_constraints | (size == inputs.size))
-            objective = Entropy.from_groups(self.divisions[pair.finer][inputs])
+            objective = Objective.from_groups(self.divisions[pair.finer][inputs])
             if objective.image_size > 1 and kept[rows.compared_classes].any():
                 mass = float(problem.prior[inputs].sum())
                 own = Problem(

@@ -33,7 +33,7 @@ import numpy as np
 from privacyfunnel.arrays import FloatArray, IntArray, sparse
 from privacyfunnel.engine.bounds.dual_bounds import ProofBound
 from privacyfunnel.engine.clock import Clock, TimeUpError, clock_for
-from privacyfunnel.engine.driver import ColumnGeneration, Pace, SlackFreeMaster
+from privacyfunnel.engine.driver import ColumnGeneration, Master, Pace
 from privacyfunnel.engine.lp.highs import INF, Programme
 from privacyfunnel.engine.oracles.oracle import Oracle
 from privacyfunnel.engine.problem import Problem, Proof
@@ -173,7 +173,7 @@ def split_on_line(
     return LineSplit(master.masses, run.bound)
 
 
-class LineMaster(SlackFreeMaster):
+class LineMaster(Master):
     """The linear programme over the actions known so far; the minimum along the line is search and proof at once."""
 
     def __init__(

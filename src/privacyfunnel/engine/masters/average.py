@@ -19,7 +19,7 @@ import numpy as np
 
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.engine.clock import Clock
-from privacyfunnel.engine.driver import SlackFreeMaster
+from privacyfunnel.engine.driver import Master
 from privacyfunnel.engine.lp.highs import INF, Programme
 from privacyfunnel.engine.objective import reduced_costs
 from privacyfunnel.engine.oracles.polytope import build_polytope
@@ -46,7 +46,7 @@ class EntropyFloor:
     least: float
 
 
-class AverageMaster(SlackFreeMaster):
+class AverageMaster(Master):
     """A linear programme over known atoms, with a constraint on the average; search and proof at its prices."""
 
     def __init__(self, problem: Problem, average: EntropyFloor) -> None:
@@ -132,7 +132,7 @@ class AverageMaster(SlackFreeMaster):
         return np.asarray(atoms[self.problem.is_feasible(atoms)])
 
     def _objective(self, prices: FloatArray) -> AverageObjective:
-        return AverageObjective(np.arange(self.problem.size), self.average.secrets, float(prices[-1]))
+        return AverageObjective.from_secrets(self.average.secrets, float(prices[-1]))
 
     def learn(self, atoms: FloatArray, prices: FloatArray) -> float:
         """Add those of negative reduced cost; the least of these."""

@@ -17,14 +17,14 @@ so that atoms say what becomes of them. The bound is that of the prior without t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import linalg
 
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.engine.clock import WORK, TimeUpError, now
-from privacyfunnel.engine.objective import MomentObjective, image
+from privacyfunnel.engine.objective import Objective, image
 from privacyfunnel.engine.problem import Problem
 from privacyfunnel.engine.settings import SETTINGS
 from privacyfunnel.errors import SolverError
@@ -89,10 +89,10 @@ class Mixture:
     value: float  # tr(F Fᵀ M⁻¹), without the ridge
     regularised_value: float  # with it
 
-    def costs(self, problem: Problem) -> tuple[MomentObjective, FloatArray]:
+    def costs(self, problem: Problem) -> tuple[Objective, FloatArray]:
         """Objective and prices at which further atoms are sought, in units of the whole value."""
         unit = self.regularised_value
-        objective = MomentObjective(problem.objective, self.entropy_price / unit, self.square / np.sqrt(unit))
+        objective = replace(problem.objective, weight=self.entropy_price / unit, square=self.square / np.sqrt(unit))
         return objective, self.prices / unit
 
     def entropy_term(self, problem: Problem, moment: Moment) -> float:

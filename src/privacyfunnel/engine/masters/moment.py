@@ -3,7 +3,7 @@ r"""The second-moment master: statistics, whose error depends on the matrix that
 .. math:: \min_{q \ge 0}\ \operatorname{tr}\bigl(F F^\top M^{-1}\bigr),\quad M = \sum_y q_y t_y t_y^\top,\quad t = T v,
    \qquad\text{s.t.}\quad \sum_y q_y v_y = p .
 
-The master (mixture.py) mixes the known atoms best and gives each a concave cost (`MomentObjective`). At a mixture with
+The master (mixture.py) mixes the known atoms best and gives each a concave cost (`Objective`). At a mixture with
 :math:`B = M^{-1}F` another split improves on it to first order by as much as its
 
 .. math:: \sum_y q_y \bigl(\lVert B^\top t_y\rVert^2 - \beta H(t_y)\bigr)
@@ -27,14 +27,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray, IntArray
-from privacyfunnel.engine.bounds.dual_bounds import NoBound, Prover
+from privacyfunnel.engine.bounds.dual_bounds import Prover
 from privacyfunnel.engine.clock import Clock, TimeUpError
-from privacyfunnel.engine.driver import ColumnGeneration, Pace, SlackFreeMaster
+from privacyfunnel.engine.driver import ColumnGeneration, DualBound, Master, Pace
 from privacyfunnel.engine.lp.highs import Programme
 from privacyfunnel.engine.masters.mixture import Mixture, Moment, solve_mixture
-from privacyfunnel.engine.masters.restricted_master import PenaltySlack, RestrictedMaster, refit_weights
-from privacyfunnel.engine.objective import MomentObjective, costs, reduced_costs
-from privacyfunnel.engine.problem import Problem, Split
+from privacyfunnel.engine.masters.restricted_master import (
+    PenaltySlack,
+    RestrictedMaster,
+    refit_weights,
+    split_by_forced_response,
+)
+from privacyfunnel.engine.objective import Objective, costs, reduced_costs
+from privacyfunnel.engine.problem import Problem
 from privacyfunnel.engine.search.base import ObjectiveSearch
 from privacyfunnel.engine.settings import SETTINGS
 from privacyfunnel.errors import SolverError
@@ -55,11 +60,11 @@ class SteepestSplit:
     excess: float  # of the cheapest atom met below 0; infinite where none was sought
 
 
-class DirectionMaster(SlackFreeMaster):
+class DirectionMaster(Master):
     """The linear master of the steepest split at one mixture."""
 
     def __init__(
-        self, problem: Problem, search: ObjectiveSearch, objective: MomentObjective, prices: FloatArray, already: float
+        self, problem: Problem, search: ObjectiveSearch, objective: Objective, prices: FloatArray, already: float
     ) -> None:
         search.set_objective(objective)
         self.problem, self._search, self._objective, self._already = problem, search, objective, already
@@ -146,7 +151,7 @@ class DirectionMaster(SlackFreeMaster):
 def steepest_split(
     problem: Problem,
     search: ObjectiveSearch,
-    objective: MomentObjective,
+    objective: Objective,
     prices: FloatArray,
     known: FloatArray,
     already: float,
@@ -159,14 +164,14 @@ def steepest_split(
     """
     master = DirectionMaster(problem, search, objective, prices, already)
     moments = SETTINGS.moments
-    run = ColumnGeneration(master, NoBound(), Pace(moments.direction_damping, rounds=moments.direction_rounds))
+    run = ColumnGeneration(master, DualBound(), Pace(moments.direction_damping, rounds=moments.direction_rounds))
     atoms = np.concatenate([problem.prior[None, :], known])
     with suppress(SolverError):  # an unsolved programme says nothing: what was known before is returned
         run.run(least, clock.time_limit, start=atoms, proofs=False)
     return master.found, master.pool()
 
 
-class MomentMaster(SlackFreeMaster):
+class MomentMaster(Master):
     """Known atoms with their best mixture; its search is for the steepest split."""
 
     def __init__(self, problem: Problem, moment: Moment, search: ObjectiveSearch, absolute: float = 0.0) -> None:
@@ -178,11 +183,6 @@ class MomentMaster(SlackFreeMaster):
         self._seen: dict[bytes, int] = {}  # index of each atom
         self._tolerance, self._ahead, self._gap = SETTINGS.moments.rough, 0.0, 0.0
         self.proof_loss = 0.0  # what a larger h in the proof takes off the bound
-
-    @property
-    def value(self) -> float:
-        """tr(F Fᵀ M⁻¹) of the best mixture so far."""
-        return self.mixture.value
 
     def begin(self, start: FloatArray | None, gap: float, clock: Clock) -> None:
         """The forced response, and atoms that are known already."""
@@ -302,7 +302,7 @@ class MomentMaster(SlackFreeMaster):
 
     def _take(self, mixed: Mixture) -> None:
         """Replace the mixture, and keep the atoms that have weight in it or nearly have."""
-        self.mixture, self._kept = mixed, (self._atoms, mixed.weights)
+        self.mixture, self.value, self._kept = mixed, mixed.value, (self._atoms, mixed.weights)
         # Weight relative to the most that an atom's inputs allow: atoms of rare inputs weigh little.
         filled = mixed.weights * (self._atoms / self.problem.prior).max(axis=1)
         order = np.argsort(-filled, kind="stable")[: SETTINGS.moments.most_kept + self.problem.size]
@@ -352,30 +352,25 @@ class MomentMaster(SlackFreeMaster):
         return np.maximum(programme.solution, 0.0) if programme.run() else weights
 
 
-class MomentBound:
+class MomentBound(DualBound):
     """Proofs at the steepest split's prices; and, where there are none, or little is proved, a relaxation."""
-
-    is_incomplete = False
 
     def __init__(
         self,
         master: MomentMaster,
-        prover: Callable[[MomentObjective], Prover] | None,
+        prover: Callable[[Objective], Prover] | None,
         relaxation_bound: Callable[[float], float] = lambda seconds: 0.0,
         search_share: float | None = None,
     ) -> None:
         """`relaxation_bound` is called with seconds; `search_share` of a time limit is for searches alone."""
         self._master, self._prover, self._relaxation_bound = master, prover, relaxation_bound
         searched = search_share or SETTINGS.moments.search_share
-        self.bound, self.share = 0.0, 1 - (SETTINGS.moments.unproved_share if prover is None else searched)
-        self.is_exhausted = False
-        self.on_change: Callable[[], None] = lambda: None
+        self.share = 1 - (SETTINGS.moments.unproved_share if prover is None else searched)
+        self._relaxed = False
 
-    def begin(self, clock: Clock) -> None:
-        """Nothing is known before prices are."""
-
-    def disable_relaxations(self) -> None:
-        """Relaxations are used only where proofs fail."""
+    @property
+    def is_exhausted(self) -> bool:
+        return self._relaxed
 
     def prove(self, prices: FloatArray, target: float, clock: Clock) -> FloatArray:
         """Raise the bound by a proof at the steepest split's prices, or by a relaxation."""
@@ -386,7 +381,7 @@ class MomentBound:
         master.check_entropy_limit()
         if self._prover is None:
             self.bound = max(self.bound, self._relaxation_bound(min(clock.seconds_left, moments.relaxing_seconds)))
-            self.is_exhausted = True
+            self._relaxed = True
             return none
         if self.bound == 0.0 and clock.time_limit is not None:  # it may say more than a proof that is cut short
             self.bound = self._relaxation_bound(moments.relaxing_share * clock.seconds_left)
@@ -405,12 +400,3 @@ class MomentBound:
 def _keys(atoms: FloatArray) -> Iterator[bytes]:
     """What distinguishes atoms, up to rounding."""
     return (atom.tobytes() for atom in np.round(atoms, SETTINGS.tolerance.key_digits) + 0.0)  # −0 becomes 0
-
-
-def split_by_forced_response(problem: Problem) -> Split:
-    r"""The prior moved towards every input as far as is feasible, :math:`v_y = t_y e_y + (1 - t_y) p`, with weights
-    :math:`q_y \propto p_y / t_y`: a forced response with the most truth (Theorem 54). Nothing is proved about it."""
-    atoms = problem.mix_with_prior(np.eye(problem.size))
-    p = problem.prior
-    t = np.maximum((np.diag(atoms) - p) / (1 - p), SETTINGS.tolerance.prior_share)
-    return Split(p / t / (p / t).sum(), atoms, np.inf, 0.0, "forced response")

@@ -8,7 +8,7 @@ slack-free. With hundreds of inputs first prices are far from right, and atoms f
 atoms; its slack is one further feasible atom.
 """
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,10 +18,9 @@ import numpy as np
 from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.engine.bounds.side_channels import one_side_channel
 from privacyfunnel.engine.clock import Clock, TimeUpError
-from privacyfunnel.engine.driver import ColumnGeneration
+from privacyfunnel.engine.driver import ColumnGeneration, Master
 from privacyfunnel.engine.masters.restricted_master import (
     PenaltySlack,
-    RepairedSplit,
     ResidualSlack,
     RestrictedMaster,
     refit_weights,
@@ -43,12 +42,11 @@ class CoarseStart:
     uses_parts: bool  # whether it has parts of alike inputs; else fewer rows
 
 
-class EntropyMaster(ABC):
+class EntropyMaster(Master):
     """What masters of an entropy share: how finds are selected, and what a proof is asked for."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem, self.size, self.value = problem, problem.size, problem.prior_cost
-        self.on_change: Callable[[], None] = lambda: None
 
     @abstractmethod
     def add(self, atoms: FloatArray, costs: FloatArray) -> IntArray:
@@ -64,16 +62,7 @@ class EntropyMaster(ABC):
         new = order[self.add(atoms[order], costs[order])]
         return float(reduced[new].min(initial=0.0))
 
-    def learn_from_proof(self, atoms: FloatArray, prices: FloatArray) -> float:
-        """The same as for a search."""
-        return self.learn(atoms, prices)
-
-    def allowed(self, gap: float) -> float:
-        """The gap itself, in nats."""
-        return gap
-
     def worth(self, gap: float) -> float:
-        """A share of the gap."""
         return SETTINGS.driver.searched_to * gap
 
     def proof_target(self, gap: float, least: float, late: bool) -> float:
@@ -81,12 +70,11 @@ class EntropyMaster(ABC):
         return max(SETTINGS.driver.proved_to * gap, -2 * least if late else 0.0)
 
     def slack_price_threshold(self, gap: float) -> float:
-        """Where the search ends anyway."""
         return self.worth(gap)
 
 
 class PenalisedMaster(EntropyMaster):
-    """A master that may borrow; what is handed out never does."""
+    """Restricted master with penalised slack; returned splits are slack-free."""
 
     def __init__(self, problem: Problem, search: Search) -> None:
         super().__init__(problem)
@@ -94,7 +82,7 @@ class PenalisedMaster(EntropyMaster):
         self.master = self._new_master()
         self._secure = problem.prior[None, :]  # atoms that average to the prior
         self._known = self._secure  # those of them that there were before
-        self._weights, self._paid = np.empty(0), self._secure[:0]  # the best split that took no loan
+        self._weights, self._paid = np.empty(0), self._secure[:0]  # the best slack-free split
 
     def begin(self, start: FloatArray | None, gap: float, clock: Clock) -> None:
         """The prior, what is known already, the prior drawn towards every input, and what the search starts with."""
@@ -106,12 +94,10 @@ class PenalisedMaster(EntropyMaster):
         self.master.add(atoms, self.problem.costs(atoms))
 
     def solve(self, clock: Clock) -> tuple[FloatArray, float]:
-        """Mix again."""
-        _, prices, owed = self._solve_master(clock)
-        return prices, owed
+        return self._solve_master(clock)[1:]
 
     def _solve_master(self, clock: Clock) -> tuple[FloatArray, FloatArray, float]:
-        """Weights, prices, and what is owed; a solution without a loan is a split."""
+        """Weights, prices, and slack; a solution without slack is a split."""
         weights, prices, owed = self.master.solve(clock)
         value = float(self.master.costs @ weights)
         if owed <= SETTINGS.tolerance.slack and value < self.value:
@@ -119,19 +105,15 @@ class PenalisedMaster(EntropyMaster):
         return weights, prices, owed
 
     def search(self, prices: FloatArray, clock: Clock) -> FloatArray:
-        """Where long walks end."""
         return self._search.descend(prices, clock)
 
     def add(self, atoms: FloatArray, costs: FloatArray) -> IntArray:
-        """Give them to the master."""
         return self.master.add(atoms, costs)
 
     def raise_slack_price(self) -> None:
-        """Raise the penalty."""
         self.master.raise_slack_price()
 
     def best(self, clock: Clock) -> tuple[FloatArray, FloatArray, float]:
-        """Weights, atoms and value of the best split so far."""
         weights, atoms = self._best(clock)
         return weights, atoms, float(self.problem.costs(atoms) @ weights)
 
@@ -142,16 +124,15 @@ class PenalisedMaster(EntropyMaster):
         """
         with suppress(TimeUpError):
             weights, atoms = self._refine(clock)
-            return repair_split(self.problem, weights, atoms).to_arrays() if clock.late else (weights, atoms)
+            return repair_split(self.problem, weights, atoms)[:2] if clock.late else (weights, atoms)
         if not self._weights.size:
             master = self._new_master()
             master.add(self._known, self.problem.costs(self._known))
             weights, _, _ = master.solve()
             self._weights, self._paid = weights[weights > 0], master.support_atoms(weights)
-        weights = refit_weights(
-            self.problem.prior, self._weights, self._paid, Clock.from_limit(SETTINGS.slack.hurry_seconds)
-        )
-        return repair_split(self.problem, weights, self._paid).to_arrays()
+        hurry = Clock.from_limit(SETTINGS.slack.hurry_seconds)
+        weights = refit_weights(self.problem.prior, self._weights, self._paid, hurry)
+        return repair_split(self.problem, weights, self._paid)[:2]
 
     def _refine(self, clock: Clock) -> tuple[FloatArray, FloatArray]:
         master = self.master
@@ -169,9 +150,8 @@ class PenalisedMaster(EntropyMaster):
         return weights[weights > 0], master.support_atoms(weights)
 
     def _new_master(self) -> RestrictedMaster:
-        return RestrictedMaster(
-            self.problem.prior, PenaltySlack(self.problem.prior, 1.0 + float(np.log(self.problem.size)))
-        )
+        prior = self.problem.prior
+        return RestrictedMaster(prior, PenaltySlack(prior, 1.0 + float(np.log(prior.size))))
 
 
 class ResidualMaster(EntropyMaster):
@@ -180,8 +160,8 @@ class ResidualMaster(EntropyMaster):
     def __init__(self, problem: Problem, search: Search, beginning: CoarseStart, patience: int) -> None:
         super().__init__(problem)
         self._search, self._beginning, self._patience = search, beginning, patience
-        self._split = RepairedSplit(np.ones(1), problem.prior[None, :], problem.prior_cost)
         self._secure = problem.prior[None, :]
+        self._split = np.ones(1), self._secure, problem.prior_cost  # weights, atoms and value
         self._looked_again = 0
         self._unsure = problem.prior  # how much each input adds to what the atoms in use leave open
         self.master: RestrictedMaster
@@ -244,7 +224,7 @@ class ResidualMaster(EntropyMaster):
         self.master.add(clean, self.problem.costs(clean))
 
     def solve(self, clock: Clock) -> tuple[FloatArray, float]:
-        """Mix again; the solution and its rest are a split."""
+        """The solution and its residual are a split."""
         weights, prices, owed = self.master.solve(clock)
         atoms, q, cost = self.master.support_atoms(weights), weights[weights > 0], self.master.costs[weights > 0]
         self._unsure = (q * cost) @ atoms
@@ -253,10 +233,8 @@ class ResidualMaster(EntropyMaster):
 
     def _keep_best(self, weights: FloatArray, atoms: FloatArray) -> None:
         """Close these atoms to a split, and keep it if it is the best so far."""
-        found = repair_split(self.problem, weights, atoms)
-        if found.value < self._split.value:
-            self._split = found
-        self.value = self._split.value
+        self._split = min(self._split, repair_split(self.problem, weights, atoms), key=lambda split: split[2])
+        self.value = self._split[2]
 
     def search(self, prices: FloatArray, clock: Clock) -> FloatArray:
         """What short walks pass, above all at what the rest has, or at what atoms leave open."""
@@ -264,13 +242,12 @@ class ResidualMaster(EntropyMaster):
         return self._search.cover(prices, missing + SETTINGS.tolerance.residual * self.problem.prior, clock)
 
     def add(self, atoms: FloatArray, costs: FloatArray) -> IntArray:
-        """Give them to the master."""
         return self.master.add(atoms, costs)
 
     def raise_slack_price(self) -> None:
-        """Raise the toll up to what the rest truly costs; then look again; then have the rest as an atom, at its cost.
+        """Raise the surcharge up to what the residual costs; then look again; then add the residual as an atom.
 
-        At a higher toll the master would take worse atoms, and as an atom the rest hides which inputs still need some.
+        At a higher surcharge the master would take worse atoms; as an atom the residual hides which inputs need some.
         """
         rest = self.master.slack_used
         mass = float(rest.sum())
@@ -283,10 +260,8 @@ class ResidualMaster(EntropyMaster):
             self.master.raise_slack_price()
 
     def slack_price_threshold(self, gap: float) -> float:
-        """Where half of the toll is worth no atom any more."""
+        """Where half of the surcharge is worth no atom any more."""
         return max(SETTINGS.driver.searched_to * gap, SETTINGS.slack.residual_price / 2)
 
     def best(self, clock: Clock) -> tuple[FloatArray, FloatArray, float]:
-        """The best split met."""
-        weights, atoms = self._split.to_arrays()
-        return weights, atoms, float(self.problem.costs(atoms) @ weights)
+        return self._split

@@ -31,7 +31,7 @@ from privacyfunnel.arrays import BoolArray, FloatArray, IntArray
 from privacyfunnel.engine.clock import WORK, now
 from privacyfunnel.engine.lp.batched_simplex import inverses, ratio_test
 from privacyfunnel.engine.oracles.credal_constraints import CredalConstraints
-from privacyfunnel.engine.oracles.oracle import UNIT, BoxMinima, LinearMinima
+from privacyfunnel.engine.oracles.oracle import UNIT, BoxMinima, LinearMinima, cheapest_in_box
 from privacyfunnel.engine.problem import Problem
 from privacyfunnel.engine.settings import SETTINGS
 
@@ -237,12 +237,12 @@ class _Results:
         """Bounds by their formula."""
         d = low.shape[1]
         r = self._cost - self.weighed
-        lower = box_minima(r - (8 * d + 32) * UNIT * (np.abs(self._cost) + self.size), low, high)
+        lower = cheapest_in_box(r - (8 * d + 32) * UNIT * (np.abs(self._cost) + self.size), low, high)[0]
         if self.why_none:
             number = np.array([i for i, _, _ in self.why_none])
             weighed, size = (np.array([each[k] for each in self.why_none]) for k in (1, 2))
             # With no cost at all r·v is above 0: no atom of the box is allowed.
-            least = box_minima(-weighed - (8 * d + 32) * UNIT * size, low[number], high[number])
+            least = cheapest_in_box(-weighed - (8 * d + 32) * UNIT * size, low[number], high[number])[0]
             lower[number[least > 0]] = np.inf
         reduced = r - self.common[:, None]
         value = self.common + np.minimum(reduced * low, reduced * high).sum(axis=1)
@@ -252,18 +252,6 @@ class _Results:
 def _sums(weights: FloatArray, normals: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Σ w a, and Σ w |a|."""
     return tuple(np.matmul(weights[:, None, :], of)[:, 0] for of in (normals, np.abs(normals)))
-
-
-def box_minima(costs: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
-    """Like `cheapest_in_box`, the bound alone, with a box for every row of costs."""
-    n = costs.shape[1]
-    order = np.argsort(costs, axis=1)
-    room = np.take_along_axis(high - low, order, 1)
-    left = 1.0 - low.sum(axis=1, keepdims=True)
-    handed = np.clip(left - (np.cumsum(room, axis=1) - room), 0.0, room)
-    sorted_costs = np.take_along_axis(costs, order, 1)
-    least = np.einsum("ij,ij->i", costs, low) + np.einsum("ij,ij->i", sorted_costs, handed)
-    return np.asarray(least - (4 * n + 32) * UNIT * np.abs(costs).max(axis=1))
 
 
 class CredalBatchOracle:

@@ -5,7 +5,7 @@ queue of open boxes, the clock, the atoms met, and the bound that holds at the e
 """
 
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -41,6 +41,27 @@ class Boxes:
             return boxes[0]
         parts = zip(*(some.parts for some in boxes), strict=True)
         return Boxes(np.concatenate([some.bound for some in boxes]), tuple(np.concatenate(part) for part in parts))
+
+
+def pack_boxes(boxes: Sequence[object], bound: float) -> Boxes:
+    """Boxes that are objects, as they wait."""
+    objects = np.empty(len(boxes), dtype=object)
+    objects[:] = boxes
+    return Boxes(np.full(len(boxes), bound), (objects,))
+
+
+def clip_to_simplex(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The ends of boxes, shrunk since the other entries' ends leave no more and no less; rounded outwards."""
+    high = np.minimum(high, 1.0 - (low.sum(axis=-1, keepdims=True) - low) + SETTINGS.tolerance.outward)
+    return np.maximum(low, 1.0 - (high.sum(axis=-1, keepdims=True) - high) - SETTINGS.tolerance.outward), high
+
+
+def tighten_box(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+    """One box shrunk by Σ = 1; None if it is empty."""
+    low, high = clip_to_simplex(*clip_to_simplex(low, high))
+    if (low > high + SETTINGS.tolerance.empty).any():
+        return None
+    return np.clip(low, 0.0, 1.0), np.clip(np.maximum(low, high), 0.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

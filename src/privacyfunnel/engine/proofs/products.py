@@ -26,9 +26,9 @@ from itertools import pairwise
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray
-from privacyfunnel.engine.objective import MomentObjective, chords
+from privacyfunnel.engine.objective import Objective, chords
 from privacyfunnel.engine.problem import Problem
-from privacyfunnel.engine.proofs.branch_and_bound import Boxes, Branching
+from privacyfunnel.engine.proofs.branch_and_bound import Boxes, Branching, pack_boxes, tighten_box
 from privacyfunnel.engine.proofs.product_programme import (
     ProductBound,
     ProductCuts,
@@ -89,15 +89,10 @@ class ProductBox:
 
     def tighten(self, values: int) -> ProductBox | None:
         """The same box, shrunk since the image sums to 1; None if it is empty."""
-        low, high = self.low[:values], self.high[:values]
-        for _ in range(2):
-            high = np.minimum(high, 1.0 - (low.sum() - low) + SETTINGS.tolerance.outward)
-            low = np.maximum(low, 1.0 - (high.sum() - high) - SETTINGS.tolerance.outward)
-        if (low > high + SETTINGS.tolerance.empty).any():
+        ends = tighten_box(self.low[:values], self.high[:values])
+        if ends is None:
             return None
-        low, high = np.clip(low, 0.0, 1.0), np.clip(np.maximum(low, high), 0.0, 1.0)
-        ends = np.append(low, self.low[values:]), np.append(high, self.high[values:])
-        return replace(self, low=ends[0], high=ends[1])
+        return replace(self, low=np.append(ends[0], self.low[values:]), high=np.append(ends[1], self.high[values:]))
 
 
 class ProductRelaxation:
@@ -111,7 +106,7 @@ class ProductRelaxation:
     def __init__(
         self,
         cone: ConstraintCone,
-        objective: MomentObjective,
+        objective: Objective,
         reach: FloatArray,
         missing: ProductCuts | None = None,
     ) -> None:
@@ -129,7 +124,7 @@ class ProductRelaxation:
             edges = np.geomspace(*self.cone.floors, SETTINGS.proofs.floors + 1)
             boxes = [ProductBox(np.append(low, a), np.append(high, b), first.one, first) for a, b in pairwise(edges)]
         shrunk = (box.tighten(self._reach.size) for box in boxes)
-        return _pack_boxes([box for box in shrunk if box is not None], -np.inf)
+        return pack_boxes([box for box in shrunk if box is not None], -np.inf)
 
     def cut(self, boxes: Boxes, prices: FloatArray, goal: float, deadline: float) -> Branching:
         """Bound the box, and cut it where X is farthest from a square."""
@@ -139,11 +134,11 @@ class ProductRelaxation:
         solved = self._programme.solve(D, self._constraints(box), box.first, -goal, self._missing, deadline)
         bound = max(-solved.largest, float(boxes.bound[0]))
         if bound >= goal:
-            return Branching(_pack_boxes([], bound), goal, none)
+            return Branching(pack_boxes([], bound), goal, none)
         halves, atom = self._halves(self._warm_start(box, solved), solved.warm_start.second, D)
         if halves is None:
-            return Branching(_pack_boxes([], bound), bound, none)
-        return Branching(_pack_boxes(halves, bound), goal, none if atom is None else atom[None, :])
+            return Branching(pack_boxes([], bound), bound, none)
+        return Branching(pack_boxes(halves, bound), goal, none if atom is None else atom[None, :])
 
     def _constraints(self, box: ProductBox) -> FloatArray:
         """The cone's rows and those of the box, and what others it has."""
@@ -160,6 +155,7 @@ class ProductRelaxation:
     def _form(self, box: ProductBox, prices: FloatArray) -> FloatArray:
         """D, with wᵀDw at least ‖Bᵀv‖² + λ·v − βH(Tv) in the box."""
         B, T = self.objective.square, self.cone.image
+        assert B is not None
         d = len(B)
         linear, form = prices.copy(), B @ B.T
         if self.objective.weight:
@@ -228,10 +224,3 @@ def _products(one: FloatArray, other: FloatArray, weights: FloatArray) -> FloatA
     """Σ_i weights_i ½ (a_i b_iᵀ + b_i a_iᵀ)."""
     half = (one * weights[:, None]).T @ other
     return np.asarray(0.5 * (half + half.T))
-
-
-def _pack_boxes(boxes: list[ProductBox], bound: float) -> Boxes:
-    """Boxes as they wait."""
-    objects = np.empty(len(boxes), dtype=object)
-    objects[:] = boxes
-    return Boxes(np.full(len(boxes), bound), (objects,))

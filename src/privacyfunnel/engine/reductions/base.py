@@ -14,7 +14,7 @@ from typing import Protocol, Self
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray, IntArray, dense
-from privacyfunnel.engine.objective import Entropy
+from privacyfunnel.engine.objective import Objective
 from privacyfunnel.engine.problem import Problem, Split
 
 
@@ -57,7 +57,7 @@ class PartsProblem:
         mass = np.bincount(part_of, problem.prior).astype(np.float64)
         share = problem.prior / mass[part_of]
         rows = problem.constraints.average(part_of, share)
-        small = Problem(mass, rows, problem.epsilon, Entropy.from_groups(np.arange(mass.size)))
+        small = Problem(mass, rows, problem.epsilon, Objective.from_groups(np.arange(mass.size)))
         return cls(problem, small, part_of, share)
 
     @classmethod

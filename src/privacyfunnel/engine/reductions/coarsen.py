@@ -9,22 +9,16 @@ the part is nearly the price of each.
 :math:`e^{-\eta}(L - \kappa) \le L' \le e^{\eta} L + \kappa` with :math:`\kappa = e^{-\varepsilon}(1 - e^{-\eta})`, so
 that :math:`L' \cdot v` lies within a factor :math:`e^{\pm 2\eta}` of :math:`L \cdot v \ge e^{-\varepsilon}`: an atom
 feasible for L at ε is feasible for L' at ε + 2η where all are compared with everybody, at ε + 4η where with each other.
-
-*At their best* (docs/theory.md, Theorem 7e). Whatever the parts C, an atom with :math:`L \cdot v \le e^{\varepsilon}`
-has :math:`\sum_C v_C \min_C L \le e^{\varepsilon}`, and one with :math:`L \cdot v \ge e^{-\varepsilon}` has
-:math:`\sum_C v_C \max_C L \ge e^{-\varepsilon}`. Each is a constraint against everybody once L is moved so far that its
-other side holds anyway.
 """
 
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from privacyfunnel.arrays import FloatArray, IntArray, dense
+from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.engine.problem import Problem
 from privacyfunnel.engine.reductions.base import PartsProblem, functionals
 from privacyfunnel.engine.settings import SETTINGS
-from privacyfunnel.model.constraints import LinearConstraints
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,35 +79,3 @@ def merge_similar(problem: Problem, eta: float) -> Problem:
         1 + SETTINGS.tolerance.parts
     )
     return replace(PartsProblem.from_parts(problem, part_of).problem, epsilon=looser)
-
-
-def narrow_parts(problem: Problem, most: int) -> IntArray:
-    """At most so many parts of inputs that rows hardly tell apart.
-
-    A part is as wide as its rarest inputs make it, so that these count for more than their mass.
-    """
-    L = dense(problem.constraints.functionals[problem.constraints.pairs[:, 0]])
-    return _parts(np.log1p(problem.exp_epsilon * L).T, np.sqrt(problem.prior), most)
-
-
-def relax_parts(problem: Problem, part_of: IntArray) -> Problem:
-    """The problem over these parts, each seen by each side of each row as its input that breaks it least.
-
-    Everything is compared with everybody. With l = min L the row l·v <= e^ε is N·v <= e^ε for
-    N = e^ε (c + l)/(c + e^ε), and with h = max L the row h·v >= e^-ε is that for N = e^ε (c − h)/(c − e^-ε).
-    N·v >= e^-ε holds anyway where c (e^2ε − 1) >= e^ε, and where (c − max h) e^2ε >= c − e^-ε.
-    """
-    L, loud = dense(problem.constraints.functionals[problem.constraints.pairs[:, 0]]), problem.exp_epsilon
-    order = np.argsort(part_of, kind="stable")
-    firsts = np.searchsorted(part_of[order], np.arange(part_of.max() + 1))
-    least, largest = (extreme.reduceat(L[:, order], firsts, axis=1) for extreme in (np.minimum, np.maximum))
-    slack = 2.0 * loud / (loud**2 - 1.0)
-    above = 1.0 + 2.0 * L.max(axis=1, keepdims=True) / (1.0 - loud**-2)
-    upper = loud * (slack + least) / (slack + loud)
-    lower = loud * (above - largest) / (above - 1.0 / loud)
-    k = 2 * len(L)
-    each, pairs = np.eye(k + 1, k, dtype=bool), np.stack([np.arange(k), np.full(k, k)], axis=1)
-    each[k] = True
-    rows = LinearConstraints.from_groups(np.concatenate([upper, lower]), np.full(k, 1.0 / k), each, pairs)
-    mass = np.bincount(part_of, problem.prior).astype(np.float64)
-    return Problem.from_values(mass, rows, problem.epsilon * (1 + SETTINGS.tolerance.parts))

@@ -49,14 +49,6 @@ class SecretGroups:
         rows = self.problem.constraints.group_secrets(groups)
         return None if rows is None else self.problem.replace_constraints(rows)
 
-    def restrict_to(self, few: Sequence[int]) -> Problem:
-        """The problem in which these secrets alone are compared, where all are with everybody."""
-        rows = self.problem.constraints
-        one = rows.secrets[rows.pairs[:, 0]]
-        return self.problem.replace_constraints(
-            rows.select_pairs((one.sum(axis=1) == 1) & one[:, list(few)].any(axis=1))
-        )
-
 
 def group_secrets(problem: Problem) -> SecretGroups | None:
     """The secrets behind the rows, three or more, where all rows are about everybody."""
