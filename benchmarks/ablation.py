@@ -42,13 +42,13 @@ import numpy as np
 
 from benchmarks.attributes import FOUR, adult_joint
 from benchmarks.goals.zipf import zipf
-from privacyfunnel.arrays import FloatArray
+from privacyfunnel.arrays import dense
 from privacyfunnel.designs.methods import Effort, Options, find_method
 from privacyfunnel.designs.optimal.optimum import optimal
 from privacyfunnel.designs.optimal.privacy_funnel import optimal_on_average
 from privacyfunnel.engine import plan
 from privacyfunnel.engine.bounds import dual_bounds, side_channels
-from privacyfunnel.engine.clock import WORK, Clock
+from privacyfunnel.engine.clock import WORK
 from privacyfunnel.engine.driver import ColumnGeneration, DualBound, Pace
 from privacyfunnel.engine.linear_uses import actions
 from privacyfunnel.engine.masters import blocks, moment, restricted_master, slack_masters
@@ -64,8 +64,8 @@ from privacyfunnel.engine.proofs import (
     product_programme,
     products,
 )
-from privacyfunnel.engine.reductions import coarsen, lazy_constraints, merge_equal
-from privacyfunnel.engine.reductions.base import PartsProblem
+from privacyfunnel.engine.reductions import merge_equal, relaxations
+from privacyfunnel.engine.reductions.merge_equal import PartsProblem
 from privacyfunnel.engine.search import direction as average_descent
 from privacyfunnel.engine.search import subspace, tangent, vertices
 from privacyfunnel.engine.settings import SETTINGS
@@ -387,8 +387,6 @@ def class_cone_boxes() -> None:
 @without(
     slack_masters.ResidualMaster,
     restricted_master.repair_split,
-    coarsen.Coarsen,
-    coarsen._parts,
     restricted_master.ResidualSlack,
     entered=slack_masters.ResidualMaster,
 )
@@ -411,10 +409,11 @@ def rest_master() -> None:
 def alike_inputs_apart() -> None:
     """inputs that no row tells apart stay mixed in every atom"""
 
-    def invert(self: merge_equal.MergedProblem, split: Split, most_atoms: int | None = None) -> Split:
-        return PartsProblem.invert(self, split)
+    def invert(self: PartsProblem, split: Split, most_atoms: int | None = None) -> Split:
+        atoms = dense(split.atoms)[:, self.part_of] * self.share
+        return replace(split, atoms=atoms, value=float(split.weights @ self.original.costs(atoms)))
 
-    put(merge_equal.MergedProblem, merge_equal.MergedProblem.invert, invert)
+    put(PartsProblem, PartsProblem.invert, invert)
 
 
 @without(merge_equal.MergeEqual, entered=merge_equal.refine_merged)
@@ -541,7 +540,7 @@ def one_secret_bounds() -> None:
     put(dual_bounds.RelaxationBound, dual_bounds.RelaxationBound._bound_single_secrets, lambda self, clock: [])
 
 
-@without(coarsen.merge_similar)
+@without(relaxations.merge_similar)
 def nearly_alike_inputs() -> None:
     """one secret against the others: all inputs, not those nearly alike as one"""
     vars(SETTINGS.bounds)["many_similar"] = 10**9
@@ -563,32 +562,14 @@ def finer_side_channels() -> None:
     )
 
 
-@without(side_channels.one_side_channel)
-def one_side_channel() -> None:
-    """SRLIP of many rows: begun from the first atoms, not from the problem with fewer rows"""
-    put(slack_masters, side_channels.one_side_channel, lambda problem: None)
-
-
 @without(dual_bounds.RelaxationBound)
-def relaxations() -> None:
+def simpler_problems() -> None:
     """proofs at prices alone, wherever there is something that proves"""
 
     def by_proof(problem: Problem, prover: Any, begin: Any, one_secret: bool = False) -> object:
         return DualBound() if prover is None else dual_bounds.ProofBound(problem.prior, prover)
 
     put(plan, dual_bounds.RelaxationBound, by_proof)
-
-
-@without(slack_masters.ResidualMaster._begin_coarse, coarsen.Coarsen, coarsen._parts)
-def coarse_beginning() -> None:
-    """many inputs: begun from the first atoms and no prices"""
-
-    def plainly(self: slack_masters.ResidualMaster, gap: float, limit: float | None, clock: Clock) -> FloatArray:
-        prices = np.zeros(self.problem.size)
-        self._build_master(self.problem.first_atoms(), prices)
-        return prices
-
-    put(slack_masters.ResidualMaster, slack_masters.ResidualMaster._begin_coarse, plainly)
 
 
 @without(blocks)
@@ -706,10 +687,10 @@ def steady_prices() -> None:
     vars(SETTINGS.driver)["secret_box_damping"] = 0.0
 
 
-@without(lazy_constraints.LazyConstraints)
+@without(relaxations.LazyConstraints)
 def lazy_rows() -> None:
     """products: all constraints from the beginning, however many"""
-    put(lazy_constraints.LazyConstraints, lazy_constraints.LazyConstraints.accepts, lambda self, problem: False)
+    put(relaxations.LazyConstraints, relaxations.LazyConstraints.accepts, lambda self, problem: False)
 
 
 # -- measuring -------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from privacyfunnel.arrays import FloatArray
 from privacyfunnel.engine import Problem
 from privacyfunnel.engine.bounds.dual_bounds import ProofBound, Prover, RelaxationBound
 from privacyfunnel.engine.driver import ColumnGeneration, Pace
-from privacyfunnel.engine.masters.slack_masters import CoarseStart, PenalisedMaster, ResidualMaster
+from privacyfunnel.engine.masters.slack_masters import PenalisedMaster, ResidualMaster
 from privacyfunnel.engine.objective import Objective, reduced_costs
 from privacyfunnel.engine.oracles.oracle import IntervalOracle, Oracle
 from privacyfunnel.engine.oracles.polytope import build_polytope
@@ -147,13 +147,13 @@ def begun(problem: Problem) -> ColumnGeneration:
     return choose_generation(MergeEqual().apply(problem).problem)
 
 
-def with_rest(problem: Problem, search: Search, prover: Prover | None, *, by_parts: bool) -> ColumnGeneration:
-    """The loop that begins from a smaller problem, however small this one is."""
+def with_rest(problem: Problem, search: Search, prover: Prover | None) -> ColumnGeneration:
+    """The loop whose slack is one atom more, however small the problem is."""
     patience = max(1 if prover is not None else 8, search.patience)
-    supply = ResidualMaster(problem, search, CoarseStart(choose_generation, 0.4, by_parts), patience)
+    supply = ResidualMaster(problem, search, patience)
     return ColumnGeneration(supply, RelaxationBound(problem, prover, begun), Pace(0.8, patience))
 
 
 def by_programmes(problem: Problem) -> ColumnGeneration:
     """What very many rows would get, however few there are."""
-    return with_rest(problem, SubspaceSearch(problem, 128, 128), None, by_parts=False)
+    return with_rest(problem, SubspaceSearch(problem, 128, 128), None)

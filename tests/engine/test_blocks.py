@@ -12,7 +12,7 @@ from privacyfunnel.engine import Problem, split
 from privacyfunnel.engine.clock import Clock
 from privacyfunnel.engine.masters.blocks import BlockMaster, balance_blocks
 from privacyfunnel.engine.plan import choose_generation
-from privacyfunnel.engine.reductions.coarsen import merge_similar
+from privacyfunnel.engine.reductions.relaxations import merge_similar
 from privacyfunnel.engine.settings import SETTINGS
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LIP

@@ -27,14 +27,14 @@ from privacyfunnel.engine.plan import (
     _build_moment_programmes,
     _single_secret_bound,
     choose_moment_generation,
-    split_by_moment,
 )
 from privacyfunnel.engine.proofs.branch_and_bound import BranchAndBound
 from privacyfunnel.engine.proofs.chords import SquaredChords, off_diagonal_bound
 from privacyfunnel.engine.proofs.products import ProductRelaxation, build_constraint_cone
-from privacyfunnel.engine.reductions.group_secrets import SecretGroups
+from privacyfunnel.engine.reductions.relaxations import SecretGroups
 from privacyfunnel.engine.search.vertices import VertexSearch
 from privacyfunnel.engine.settings import SETTINGS
+from privacyfunnel.engine.splits import split_by_moment
 from privacyfunnel.errors import SolverError
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LDP, LIP, Promise

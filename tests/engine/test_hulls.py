@@ -16,9 +16,10 @@ from privacyfunnel.engine.objective import Objective
 from privacyfunnel.engine.oracles.credal import CredalOracle
 from privacyfunnel.engine.oracles.credal_batch import ROW, Bases, solve
 from privacyfunnel.engine.oracles.credal_constraints import CredalConstraints
-from privacyfunnel.engine.plan import choose_generation, cone_constraints, linear_oracle, split, split_by_moment
+from privacyfunnel.engine.plan import choose_generation
 from privacyfunnel.engine.problem import Problem
 from privacyfunnel.engine.proofs.product_programme import CredalProductCuts
+from privacyfunnel.engine.splits import cone_constraints, linear_oracle, split, split_by_moment
 from privacyfunnel.model.constraints import LinearConstraints
 from privacyfunnel.model.credal.clopper_pearson import SCALE
 from privacyfunnel.model.credal.credal_sets import CredalSets

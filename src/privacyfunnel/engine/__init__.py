@@ -20,7 +20,7 @@ linear_uses/   actions.py  outputs that are actions, and actions on a line
 """
 
 from privacyfunnel.engine.driver import Progress
-from privacyfunnel.engine.plan import split
 from privacyfunnel.engine.problem import Problem, Proof, Split
+from privacyfunnel.engine.splits import split
 
 __all__ = ["Problem", "Progress", "Proof", "Split", "split"]

@@ -11,30 +11,29 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from privacyfunnel.arrays import FloatArray, sparse
+from privacyfunnel.arrays import FloatArray
 from privacyfunnel.engine.bounds.dual_bounds import ProofBound, Prover, RelaxationBound
-from privacyfunnel.engine.clock import FOREVER, Clock, clock_for
-from privacyfunnel.engine.driver import ColumnGeneration, DualBound, Pace, Progress
+from privacyfunnel.engine.clock import FOREVER, Clock
+from privacyfunnel.engine.driver import ColumnGeneration, DualBound, Pace
 from privacyfunnel.engine.masters.average import AverageMaster, EntropyFloor
 from privacyfunnel.engine.masters.blocks import BlockMaster, SingleBlockMaster
 from privacyfunnel.engine.masters.mixture import Moment
 from privacyfunnel.engine.masters.moment import MomentBound, MomentMaster
-from privacyfunnel.engine.masters.slack_masters import CoarseStart, PenalisedMaster, ResidualMaster
+from privacyfunnel.engine.masters.slack_masters import PenalisedMaster, ResidualMaster
 from privacyfunnel.engine.objective import Objective
 from privacyfunnel.engine.oracles.constraint_oracle import ConstraintOracle
 from privacyfunnel.engine.oracles.credal import CredalOracle
 from privacyfunnel.engine.oracles.credal_batch import CredalBatchOracle
-from privacyfunnel.engine.oracles.credal_constraints import CredalConstraints, credal_cone_constraints
-from privacyfunnel.engine.oracles.oracle import IntervalOracle, Oracle, is_secret_box, secret_box
+from privacyfunnel.engine.oracles.oracle import IntervalOracle, is_secret_box, secret_box
 from privacyfunnel.engine.oracles.polytope import build_polytope
-from privacyfunnel.engine.problem import Problem, Split
+from privacyfunnel.engine.problem import Problem
 from privacyfunnel.engine.proofs.branch_and_bound import BranchAndBound, Relaxation
 from privacyfunnel.engine.proofs.chords import BoxedChords, ImageChords, SquaredChords
 from privacyfunnel.engine.proofs.class_cones import ClassRelaxation, class_cones
 from privacyfunnel.engine.proofs.product_programme import CredalProductCuts
 from privacyfunnel.engine.proofs.products import ProductRelaxation, build_constraint_cone
-from privacyfunnel.engine.reductions.group_secrets import group_secrets
 from privacyfunnel.engine.reductions.merge_equal import MergeEqual
+from privacyfunnel.engine.reductions.relaxations import group_secrets
 from privacyfunnel.engine.search.base import ObjectiveSearch, Search
 from privacyfunnel.engine.search.subspace import SubspaceSearch
 from privacyfunnel.engine.search.tangent import TangentSearch
@@ -79,90 +78,6 @@ def choose_moment_generation(
 ) -> ColumnGeneration:
     """The run for a second moment; it must end by the clock."""
     return choose(Request(problem, moment, absolute, clock=clock))
-
-
-def split(
-    problem: Problem,
-    *,
-    gap: float = 1e-6,
-    time_limit: float | None = None,
-    progress: Progress | None = None,
-    start: FloatArray | None = None,
-    most_atoms: int | None = None,
-) -> Split:
-    """The split of least entropy up to `gap`. At the time limit: the best so far, with its bound.
-
-    `start` are feasible atoms that are known already; the split is never worse than the best one of these. Inputs that
-    the promise cannot distinguish are told apart at the end, as far as `most_atoms` allow.
-    """
-    small = MergeEqual().apply(problem)
-    with clock_for(time_limit):
-        clock = Clock.from_limit(time_limit)
-        run = choose_generation(small.problem)
-        run.run(gap, time_limit, progress, None if start is None else small.aggregate(start))
-        found = run.best(_refinement_clock(clock))
-    return small.invert(found, most_atoms)
-
-
-def _refinement_clock(clock: Clock) -> Clock:
-    """Time to refine the best split, beyond the limit too."""
-    length = clock.deadline - clock.start
-    extra = max(SETTINGS.driver.refining_share * length, SETTINGS.driver.refining_seconds)
-    return Clock(clock.start, clock.deadline + extra)
-
-
-def split_by_moment(
-    problem: Problem,
-    moment: Moment,
-    *,
-    gap: float = 1e-3,
-    absolute: float = 0.0,
-    time_limit: float | None = None,
-    progress: Progress | None = None,
-    start: FloatArray | None = None,
-) -> Split:
-    """The split of least tr(F Fᵀ M⁻¹), up to `gap` times that value less what nobody can avoid, or an absolute gap.
-
-    Inputs that the promise cannot distinguish stay apart: which of them are named together counts here.
-    """
-    with clock_for(time_limit):
-        clock = Clock.from_limit(time_limit)
-        run = choose_moment_generation(problem, moment, clock, absolute)
-        run.run(gap, clock.part(1 - SETTINGS.moments.ending_share).time_limit, progress, start)
-        return run.best(clock)
-
-
-def split_on_average(
-    problem: Problem,
-    average: EntropyFloor,
-    *,
-    bound_average: EntropyFloor | None = None,
-    gap: float = 1e-6,
-    time_limit: float | None = None,
-    progress: Progress | None = None,
-    start: FloatArray | None = None,
-) -> Split:
-    """The split of least entropy that keeps the floor, up to `gap`; at the time limit the best so far, with its bound.
-
-    The bound holds for `bound_average`, a floor that may be a little lower; `start` are feasible known atoms.
-    """
-    run = choose(Request(problem, average=average, bound_average=bound_average))
-    with clock_for(time_limit):
-        run.run(gap, SETTINGS.averages.seconds if time_limit is None else time_limit, progress, start)
-        return run.best()
-
-
-def cone_constraints(problem: Problem) -> sparse.csr_array:
-    """Constraints of one linear programme over multiples of feasible atoms."""
-    if problem.credal_sets is None:
-        return problem.cone()
-    rules = CredalConstraints.from_problem(problem)
-    return credal_cone_constraints(rules, problem.prior, np.arange(len(rules.one)))
-
-
-def linear_oracle(problem: Problem) -> Oracle:
-    """Minimises linear costs over the feasible atoms, with a proof of each minimum."""
-    return ConstraintOracle(problem) if problem.credal_sets is None else CredalOracle(problem)
 
 
 # -- entropies -------------------------------------------------------------------------------------------------------
@@ -266,14 +181,11 @@ def _build_penalised(
 
 
 def _build_residual(problem: Problem, name: str, search: Search, proof: Prover | None) -> ColumnGeneration:
-    slack, driver = SETTINGS.slack, SETTINGS.driver
+    driver = SETTINGS.driver
     patience = search.patience if proof is not None else max(driver.patience, search.patience)
-    # Parts of similar inputs would lie across the classes of local constraints.
-    by_parts = problem.size > SETTINGS.plan.many_inputs and not problem.constraints.is_local
-    start = CoarseStart(choose_generation, slack.short_coarse_share if proof is None else slack.coarse_share, by_parts)
     pace = Pace(patience=patience, closest=np.inf if proof is not None else driver.sought * problem.prior_cost)
     bound = RelaxationBound(problem, proof, _start_relaxation)
-    return ColumnGeneration(ResidualMaster(problem, search, start, patience), bound, pace, name)
+    return ColumnGeneration(ResidualMaster(problem, search, patience), bound, pace, name)
 
 
 def _start_relaxation(problem: Problem) -> ColumnGeneration:

@@ -221,6 +221,15 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class InputPart:
+    """A class of inputs, its mass, and the problem within it."""
+
+    inputs: IntArray
+    mass: float
+    problem: Problem
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Split:
     """The best split that was found, and a lower bound on every split's value."""
 

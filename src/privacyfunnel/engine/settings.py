@@ -150,11 +150,6 @@ class SlackMasters:
     residual_price: float = 0.5  # nats per unit of residual [rest_master: lip-10x600]
     penalty_growth: float = 10.0  # factor of the slack penalty [rest_master: lip-10x600]
     residual_growth: float = 1.5  # factor of the residual price [rest_master: lip-10x600]
-    fewest_parts: int = 64  # of the coarse problem [rest_master: lip-10x600]
-    inputs_per_part: int = 8  # of the coarse problem [rest_master: lip-10x600]
-    coarse_gap: float = 0.02  # of the prior's cost [rest_master: lip-10x600]
-    coarse_share: float = 0.6  # of the search time, for the coarse problem [rest_master: lip-10x600]
-    short_coarse_share: float = 0.3  # the same where nothing is branched on [rest_master: srlip-3-occupation]
     first_searches: int = 5  # at the coarse prices [rest_master: lip-10x600]
     hurry_seconds: float = 0.5  # for weights once time is up [trials]
     least_squares_seconds: float = 1e-9  # per input and pair of atoms: cost of refitting weights [trials]
@@ -354,8 +349,6 @@ class Bounds:
 class Reductions:
     """Smaller problems, and lazy constraints."""
 
-    centre_rounds: int = 20  # of Lloyd's algorithm [rest_master: lip-10x600]
-    distances: int = 1 << 22  # computed together [memory]
     lazy_share: float = 0.1  # of the time: for the last split [trials]
     dense_entries: int = 4 * 10**7  # of a split up to which its atoms are a dense array [memory]
     refined_entries: int = 2 * 10**7  # of a split whose merged inputs are told apart [memory]

@@ -30,8 +30,8 @@ from privacyfunnel.engine.linear_uses.actions import (
     split_by_actions,
     split_on_line,
 )
-from privacyfunnel.engine.plan import cone_constraints, linear_oracle
 from privacyfunnel.engine.problem import Problem, Split
+from privacyfunnel.engine.splits import cone_constraints, linear_oracle
 from privacyfunnel.errors import SizeError, SolverError
 from privacyfunnel.mechanisms.sealing import SMALLEST_EPSILON, seal
 from privacyfunnel.model.joint import Joint

@@ -42,8 +42,7 @@ from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.engine.clock import now
 from privacyfunnel.engine.lp.highs import INF, Programme
 from privacyfunnel.engine.objective import Objective
-from privacyfunnel.engine.problem import Problem
-from privacyfunnel.engine.reductions.base import InputPart
+from privacyfunnel.engine.problem import InputPart, Problem
 from privacyfunnel.engine.settings import SETTINGS
 from privacyfunnel.model.information import entropy
 
@@ -187,15 +186,6 @@ def _number_classes(members: FloatArray) -> bytes:
     _, first, answer = np.unique(members, axis=1, return_index=True, return_inverse=True)
     place = np.argsort(np.argsort(first))
     return bytes(place[answer.reshape(-1)].astype(np.int64))
-
-
-def one_side_channel(problem: Problem) -> InputPart | None:
-    """All inputs with the rows alone that look at all of them; None where those are all rows, or none."""
-    if not problem.constraints.is_local:
-        return None
-    every = np.arange(problem.size)
-    rows = problem.constraints.restrict_to_classes(every, np.asarray(problem.constraints.members.all(axis=1)), 1.0)
-    return InputPart(every, 1.0, problem.replace_constraints(rows)) if len(rows) else None
 
 
 class Run(Protocol):

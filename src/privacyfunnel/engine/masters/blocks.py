@@ -20,8 +20,8 @@ from privacyfunnel.engine.clock import FOREVER, Clock
 from privacyfunnel.engine.driver import ColumnGeneration
 from privacyfunnel.engine.masters.restricted_master import repair_split, split_by_forced_response
 from privacyfunnel.engine.masters.slack_masters import EntropyMaster, PenalisedMaster
-from privacyfunnel.engine.problem import Problem
-from privacyfunnel.engine.reductions.base import InputPart, functionals
+from privacyfunnel.engine.problem import InputPart, Problem
+from privacyfunnel.engine.reductions.merge_equal import functionals
 from privacyfunnel.engine.settings import SETTINGS
 
 

@@ -7,9 +7,8 @@ hardly average to p, and prices would be wild; so part of the prior may be had o
 
 - *penalised slack*: probability may be missing or left over at any input, at a penalty M per unit, which keeps every
   price within [-M, M]. Nothing that uses slack is ever returned as a split.
-- *a residual*: what the atoms do not cover is one atom more, r in the cone over V, charged at prices λ⁰ that are about
-  right and a surcharge δ per unit. Every solution is a split, since r divided by its sum is feasible too; and the
-  prices of all inputs stay near λ⁰ while few atoms are known.
+- *a residual*: what the atoms do not cover is one atom more, r in the cone over V, at a price δ per unit. Every
+  solution is a split, since r divided by its sum is feasible too.
 """
 
 from __future__ import annotations
@@ -87,8 +86,8 @@ class ResidualSlack:
     t; its rows say cone·(r, t) <= 0, each scaled to a largest entry of 1.
     """
 
-    def __init__(self, prior: FloatArray, cone: sparse.csr_array, prices: FloatArray) -> None:
-        self._prior, self._prices, self._surcharge = prior, prices, SETTINGS.slack.residual_price
+    def __init__(self, prior: FloatArray, cone: sparse.csr_array) -> None:
+        self._prior, self.price = prior, SETTINGS.slack.residual_price
         self._own = extra = cone.shape[1] - prior.size
         units = sparse.diags_array(np.concatenate([prior, np.ones(extra)]))
         rows = sparse.csr_array(cone @ units)
@@ -100,18 +99,14 @@ class ResidualSlack:
         self.columns = SparseColumns(matrix.indptr[:-1], matrix.indices, matrix.data)
 
     def costs(self) -> FloatArray:
-        """The prices and the surcharge; the cone's own columns are free."""
-        return np.concatenate([(self._prices + self._surcharge) * self._prior, np.zeros(self._own)])
+        """The cone's own columns are free."""
+        return np.concatenate([self.price * self._prior, np.zeros(self._own)])
 
     def amount(self, columns: FloatArray) -> FloatArray:
         return np.asarray(np.maximum(columns[: self._prior.size], 0.0) * self._prior)
 
-    def price(self, rest: FloatArray) -> float:
-        """What this residual is charged at."""
-        return float((self._prices + self._surcharge) @ rest)
-
     def raise_price(self) -> None:
-        self._surcharge *= SETTINGS.slack.residual_growth
+        self.price *= SETTINGS.slack.residual_growth
 
 
 class RestrictedMaster:

@@ -3,22 +3,17 @@ r"""Restricted masters with slack, for entropies.
 .. math:: \min \sum_y q_y H(v_y) + \text{slack} \quad\text{s.t.}\quad \sum_y q_y v_y + \text{slack} = p,\ q \ge 0 .
 
 `PenalisedMaster` is for problems whose first prices are soon right: slack is penalised, and returned splits are
-slack-free. With hundreds of inputs first prices are far from right, and atoms found at them are useless:
-`ResidualMaster` first solves a coarser problem for prices and a split, and holds its prices near these while it learns
-atoms; its slack is one further feasible atom.
+slack-free. With hundreds of inputs they are not: the slack of `ResidualMaster` is one further feasible atom.
 """
 
 from abc import abstractmethod
-from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray, IntArray
-from privacyfunnel.engine.bounds.side_channels import one_side_channel
 from privacyfunnel.engine.clock import Clock, TimeUpError
-from privacyfunnel.engine.driver import ColumnGeneration, Master
+from privacyfunnel.engine.driver import Master
 from privacyfunnel.engine.masters.restricted_master import (
     PenaltySlack,
     ResidualSlack,
@@ -27,19 +22,8 @@ from privacyfunnel.engine.masters.restricted_master import (
     repair_split,
 )
 from privacyfunnel.engine.problem import Problem
-from privacyfunnel.engine.reductions.coarsen import Coarsen
-from privacyfunnel.engine.reductions.merge_equal import MergeEqual
 from privacyfunnel.engine.search.base import Search
 from privacyfunnel.engine.settings import SETTINGS
-
-
-@dataclass(frozen=True, slots=True)
-class CoarseStart:
-    """How a large problem begins from a smaller one."""
-
-    start_run: Callable[[Problem], ColumnGeneration]  # the run on it
-    share: float  # of a time limit, for it
-    uses_parts: bool  # whether it has parts of alike inputs; else fewer rows
 
 
 class EntropyMaster(Master):
@@ -155,69 +139,25 @@ class PenalisedMaster(EntropyMaster):
 
 
 class ResidualMaster(EntropyMaster):
-    """A master whose every solution is a split, begun from a smaller problem."""
+    """A master whose every solution is a split: its slack is one further feasible atom."""
 
-    def __init__(self, problem: Problem, search: Search, beginning: CoarseStart, patience: int) -> None:
+    def __init__(self, problem: Problem, search: Search, patience: int) -> None:
         super().__init__(problem)
-        self._search, self._beginning, self._patience = search, beginning, patience
-        self._secure = problem.prior[None, :]
-        self._split = np.ones(1), self._secure, problem.prior_cost  # weights, atoms and value
+        self._search, self._patience = search, patience
+        self._split = np.ones(1), problem.prior[None, :], problem.prior_cost  # weights, atoms and value
         self._looked_again = 0
         self._unsure = problem.prior  # how much each input adds to what the atoms in use leave open
-        self.master: RestrictedMaster
-        self._rest: ResidualSlack
+        self._rest = ResidualSlack(problem.prior, problem.cone())
+        self.master = RestrictedMaster(problem.prior, self._rest)
 
-    def begin(self, start: FloatArray | None, gap: float, clock: Clock) -> FloatArray:
-        """Atoms and prices of a smaller problem, and what is found at these prices."""
-        limit = None if np.isinf(clock.deadline) else self._beginning.share * (clock.deadline - clock.start)
-        if start is not None:
-            self._secure = np.concatenate([self._secure, start])
-        prices = self._begin_coarse(gap, limit, clock) if self._beginning.uses_parts else self._begin_simple(limit)
+    def begin(self, start: FloatArray | None, gap: float, clock: Clock) -> None:
+        """The prior moved towards every input, what is known already, and what a search finds without prices."""
+        known = [self.problem.prior[None, :], self.problem.first_atoms()]
+        first = np.concatenate(known if start is None else [*known, start])
+        self.master.add(first, self.problem.costs(first))
         self._add_clean(self._search.start(clock))
         for _ in range(SETTINGS.slack.first_searches):
-            self._add_clean(self._search.cover(prices, self.problem.prior, clock))
-        return prices
-
-    def _begin_coarse(self, gap: float, limit: float | None, clock: Clock) -> FloatArray:
-        """From a split over parts of alike inputs, and its prices."""
-        small = Coarsen(max(SETTINGS.slack.fewest_parts, self.problem.size // SETTINGS.slack.inputs_per_part)).apply(
-            self.problem
-        )
-        below = self._beginning.start_run(small.problem)
-        within = self.problem.prior_cost - small.problem.prior_cost  # what the parts leave open
-
-        def report(value: float, _: float) -> None:
-            self.value = min(self.value, value + within)  # the same split, seen by every input
-            self.on_change()
-
-        below.run(max(gap, SETTINGS.slack.coarse_gap * self.problem.prior_cost), limit, report, proofs=False)
-        found = below.best(clock)
-        atoms = small.expand(found.atoms)
-        prices = below.prices[small.part_of]
-        self._build_master(atoms, prices)
-        self._keep_best(found.weights, atoms)
-        return prices
-
-    def _begin_simple(self, limit: float | None) -> FloatArray:
-        """From atoms near the prior, and the prices of the problem with those rows alone that look at most inputs."""
-        prices = np.zeros(self.problem.size)
-        part = one_side_channel(self.problem)
-        if part is None:  # no row can be spared: it is no simpler
-            self._build_master(self.problem.first_atoms(), prices)
-            return prices
-        small = MergeEqual().apply(part.problem)
-        easier = self._beginning.start_run(small.problem)
-        easier.run(SETTINGS.slack.coarse_gap * self.problem.prior_cost, limit, None, proofs=False)
-        prices[part.inputs] = easier.prices[small.part_of]
-        self._build_master(self.problem.first_atoms(), prices)
-        return prices
-
-    def _build_master(self, atoms: FloatArray, prices: FloatArray) -> None:
-        """Have a master at these prices, with these atoms, which average to the prior."""
-        self._secure = np.concatenate([self._secure, atoms])
-        self._rest = ResidualSlack(self.problem.prior, self.problem.cone(), prices)
-        self.master = RestrictedMaster(self.problem.prior, self._rest)
-        self.master.add(self._secure, self.problem.costs(self._secure))
+            self._add_clean(self._search.cover(np.zeros(self.size), self.problem.prior, clock))
 
     def _add_clean(self, atoms: FloatArray) -> None:
         clean = self.problem.clean(atoms)
@@ -245,13 +185,13 @@ class ResidualMaster(EntropyMaster):
         return self.master.add(atoms, costs)
 
     def raise_slack_price(self) -> None:
-        """Raise the surcharge up to what the residual costs; then look again; then add the residual as an atom.
+        """Raise the price up to what the residual costs; then look again; then add the residual as an atom.
 
-        At a higher surcharge the master would take worse atoms; as an atom the residual hides which inputs need some.
+        At a higher price the master would take worse atoms; as an atom the residual hides which inputs need some.
         """
         rest = self.master.slack_used
         mass = float(rest.sum())
-        if self._rest.price(rest) < float(self.problem.costs(rest[None, :] / mass)[0]) * mass:
+        if self._rest.price < float(self.problem.costs(rest[None, :] / mass)[0]):
             self.master.raise_slack_price()
         elif self._looked_again < self._patience:
             self._looked_again += 1
@@ -260,7 +200,7 @@ class ResidualMaster(EntropyMaster):
             self.master.raise_slack_price()
 
     def slack_price_threshold(self, gap: float) -> float:
-        """Where half of the surcharge is worth no atom any more."""
+        """Where half of the first price is worth no atom any more."""
         return max(SETTINGS.driver.searched_to * gap, SETTINGS.slack.residual_price / 2)
 
     def best(self, clock: Clock) -> tuple[FloatArray, FloatArray, float]:
