@@ -482,12 +482,6 @@ def moment_bound_by_groups() -> None:
     put(plan, plan._single_secret_bound, nothing_simpler)
 
 
-@without(products.ProductRelaxation.roots)
-def floor_parts() -> None:
-    """statistics under LDP: one box for the whole range of the floor"""
-    vars(SETTINGS.proofs)["floors"] = 1
-
-
 @without(moment.MomentMaster._thin)
 def thinner_mixtures() -> None:
     """statistics: all atoms of the last mixture are outputs"""

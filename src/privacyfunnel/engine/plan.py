@@ -22,7 +22,6 @@ from privacyfunnel.engine.masters.moment import MomentBound, MomentMaster
 from privacyfunnel.engine.masters.slack_masters import PenalisedMaster, ResidualMaster
 from privacyfunnel.engine.objective import Objective
 from privacyfunnel.engine.oracles.constraint_oracle import ConstraintOracle
-from privacyfunnel.engine.oracles.credal import CredalOracle
 from privacyfunnel.engine.oracles.credal_batch import CredalBatchOracle
 from privacyfunnel.engine.oracles.oracle import IntervalOracle, is_secret_box, secret_box
 from privacyfunnel.engine.oracles.polytope import build_polytope
@@ -109,9 +108,7 @@ def _build_linear_programmes(request: Request, name: str) -> ColumnGeneration:
 def _build_credal(request: Request, name: str) -> ColumnGeneration:
     problem = request.problem
     few = problem.size <= SETTINGS.plan.few_credal_inputs
-    oracle: CredalBatchOracle | CredalOracle = (
-        CredalBatchOracle(problem, SETTINGS.lp.pivots_per_box) if few else CredalOracle(problem)
-    )
+    oracle: CredalBatchOracle | ConstraintOracle = CredalBatchOracle(problem) if few else ConstraintOracle(problem)
     search = TangentSearch(
         oracle, problem, SETTINGS.search.credal_starts if few else SETTINGS.search.wide_credal_starts
     )
@@ -285,7 +282,7 @@ def _build_moment_credal(request: Request, name: str) -> ColumnGeneration:
     """Products of constraints; those of the credal sets are added where a proof misses them."""
     problem, moment, clock = request.problem, request.moment, request.clock
     assert moment is not None
-    oracle, missing = CredalOracle(problem), CredalProductCuts(problem)
+    oracle, missing = ConstraintOracle(problem), CredalProductCuts(problem)
     beyond = (problem.objective.image_index >= len(moment.factor)).astype(np.float64)
     most = -float(oracle.minimise(-beyond[None, :], clock.deadline).lower[0]) if beyond.any() else 0.0
     cone, reach = build_constraint_cone(problem, most), list[FloatArray]()
@@ -301,7 +298,7 @@ def _build_moment_credal(request: Request, name: str) -> ColumnGeneration:
 
 def _build_moment_credal_search(request: Request, name: str) -> ColumnGeneration:
     """The same search; bounded by the table's own constraints."""
-    search = TangentSearch(CredalOracle(request.problem), request.problem, SETTINGS.search.wide_credal_starts)
+    search = TangentSearch(ConstraintOracle(request.problem), request.problem, SETTINGS.search.wide_credal_starts)
     return _moment_run(request, name, search, None, _table_bound(request))
 
 

@@ -44,12 +44,10 @@ class Problem:
 
     @property
     def size(self) -> int:
-        """How many inputs there are."""
         return self.prior.size
 
     @cached_property
     def exp_epsilon(self) -> float:
-        """e^ε."""
         return float(np.exp(self.epsilon))
 
     @cached_property
@@ -58,11 +56,9 @@ class Problem:
         return float(costs(self.objective, self.prior[None, :])[0])
 
     def costs(self, atoms: Matrix) -> FloatArray:
-        """What each atom costs."""
         return costs(self.objective, atoms)
 
     def replace_constraints(self, constraints: LinearConstraints) -> Problem:
-        """The same with other rows."""
         return replace(self, constraints=constraints)
 
     def restrict(self, inputs: IntArray) -> Problem:

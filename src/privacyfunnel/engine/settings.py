@@ -294,7 +294,6 @@ class Proofs:
     entropic_steps: int = 12  # of z per box [gibbs_steps: average-5x16 gap +21 without]
     line_search: int = 20  # halvings of a Frank-Wolfe step [gibbs_steps: average-5x16]
     halvings: int = 30  # rounds that tighten the off-diagonal bound [squared_chord_proofs: statistics-ldp-5x100]
-    floors: int = 6  # parts of the floor's range under LDP [floor_parts: statistics-ldp-census]
     cut_margin: float = 0.1  # of a range: least distance of a cut from its ends [product_proofs: statistics-lip-census]
     products_per_round: int = 50  # that enter a programme [product_proofs: statistics-lip-census]
     product_rounds: int = 60  # of a box [product_proofs: statistics-lip-census]

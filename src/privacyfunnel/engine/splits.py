@@ -10,7 +10,6 @@ from privacyfunnel.engine.driver import Progress
 from privacyfunnel.engine.masters.average import EntropyFloor
 from privacyfunnel.engine.masters.mixture import Moment
 from privacyfunnel.engine.oracles.constraint_oracle import ConstraintOracle
-from privacyfunnel.engine.oracles.credal import CredalOracle
 from privacyfunnel.engine.oracles.credal_constraints import CredalConstraints, credal_cone_constraints
 from privacyfunnel.engine.oracles.oracle import Oracle
 from privacyfunnel.engine.plan import Request, choose, choose_generation, choose_moment_generation
@@ -122,4 +121,4 @@ def cone_constraints(problem: Problem) -> sparse.csr_array:
 
 def linear_oracle(problem: Problem) -> Oracle:
     """Minimises linear costs over the feasible atoms, with a proof of each minimum."""
-    return ConstraintOracle(problem) if problem.credal_sets is None else CredalOracle(problem)
+    return ConstraintOracle(problem)

@@ -69,7 +69,6 @@ class RelaxationBound(DualBound):
             self._dearest = self._bound_single_secrets(clock.part(SETTINGS.bounds.one_secret_share))
 
     def prove(self, prices: FloatArray, target: float, clock: Clock) -> FloatArray:
-        """See DualBound."""
         if self._dearest is None:
             self._dearest = self._bound_single_secrets(clock.part(SETTINGS.bounds.one_secret_share))
         if self.relaxed:

@@ -58,7 +58,6 @@ class DivisionPair:
 
     @property
     def indices(self) -> tuple[int, int]:
-        """The two divisions."""
         return self.known, self.finer
 
 
@@ -263,7 +262,6 @@ class ConditionalEntropy:
 
     @property
     def gain(self) -> float:
-        """What that is hoped to rise by."""
         return sum(run.gain for run in self.parts)
 
     def lower_bound_within(self, inputs: IntArray) -> float:

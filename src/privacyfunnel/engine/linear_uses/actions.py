@@ -187,7 +187,6 @@ class LineMaster(Master):
         """The numbers themselves are the first actions."""
 
     def solve(self, clock: Clock) -> tuple[FloatArray, float]:
-        """The best split over the known actions."""
         losses = np.square(self._places[:, None] - self._x)
         found = split_by_actions(self._cone, self._p, losses, deadline=clock.deadline)
         if found is None:
@@ -198,7 +197,6 @@ class LineMaster(Master):
         return found.prices, 0.0
 
     def search(self, prices: FloatArray, clock: Clock) -> FloatArray:
-        """Left to the proof."""
         return np.empty((0, 1))
 
     def learn_from_proof(self, atoms: FloatArray, prices: FloatArray) -> float:
@@ -218,11 +216,9 @@ class LineMaster(Master):
         return Proof(lower, cheaper[:, None])
 
     def proof_target(self, gap: float, least: float, late: bool) -> float:
-        """A share of the gap."""
         return SETTINGS.averages.line_proved_to * gap
 
     def best(self, clock: Clock) -> tuple[FloatArray, FloatArray, float]:
-        """Weights and atoms of the actions in use."""
         weights = self.masses.sum(axis=1)
         used = weights > 0
         return weights[used], self.masses[used] / weights[used, None], self.value

@@ -66,7 +66,6 @@ class _Matrices:
         self._which = np.zeros(len(programmes.cost), dtype=np.int64) if which is None else which
 
     def keep(self, which: BoolArray) -> None:
-        """Go on with these alone."""
         self._which = self._which[which]
 
     def columns(self, j: IntArray) -> FloatArray:
@@ -180,11 +179,9 @@ class _ActiveBatch:
         self.refresh()
 
     def refresh(self) -> None:
-        """Compute the inverses afresh."""
         self.binv = inverses(self.A.columns(self.basis).transpose(0, 2, 1))
 
     def keep(self, which: BoolArray) -> None:
-        """Go on with these alone."""
         self.A.keep(which)
         self.number, self.cost = self.number[which], self.cost[which]
         self.low, self.high, self.span = self.low[which], self.high[which], self.span[which]

@@ -85,7 +85,6 @@ class AverageMaster(Master):
         self._atoms = np.concatenate([self._atoms, atoms])
 
     def solve(self, clock: Clock) -> tuple[FloatArray, float]:
-        """The best weights; prices (λ, μ)."""
         if not self._programme.run():
             self._programme.clear_basis()
             if not self._programme.run():
@@ -141,11 +140,9 @@ class AverageMaster(Master):
         return float(reduced_costs(self._objective(prices), new, prices[:-1]).min(initial=0.0))
 
     def proof_target(self, gap: float, least: float, late: bool) -> float:
-        """A share of the gap."""
         return SETTINGS.averages.proved_to * max(gap, 0.0)
 
     def best(self, clock: Clock) -> tuple[FloatArray, FloatArray, float]:
-        """The atoms in use."""
         used = self._weights > 0
         atoms = self._atoms[: len(used)]  # without those that were added since the last solve
         return self._weights[used] / self._weights.sum(), atoms[used], self.value

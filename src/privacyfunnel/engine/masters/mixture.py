@@ -45,7 +45,6 @@ class Moment:
 
     @property
     def all_factors(self) -> FloatArray:
-        """(F, R)."""
         return np.concatenate([self.factor, self.ridge], axis=1)
 
     def moment_image(self, problem: Problem, atoms: FloatArray) -> FloatArray:
@@ -243,7 +242,6 @@ class _Point:
 
     @property
     def is_finite(self) -> bool:
-        """Whether every number is one."""
         return bool(np.isfinite(self.q).all() and np.isfinite(self.prices).all() and np.isfinite(self.whole))
 
     @property

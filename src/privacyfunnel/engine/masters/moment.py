@@ -85,7 +85,6 @@ class DirectionMaster(Master):
         return self._prices
 
     def solve(self, clock: Clock) -> tuple[FloatArray, float]:
-        """The steepest split of the known atoms."""
         self._settle()
         weights, prices, _ = self.master.solve(clock)
         prices = prices * self._unit
@@ -94,7 +93,6 @@ class DirectionMaster(Master):
         return prices, 0.0
 
     def search(self, prices: FloatArray, clock: Clock) -> FloatArray:
-        """Descents at these prices."""
         clock.check()
         return self._search.descend(prices, clock)
 
@@ -132,7 +130,6 @@ class DirectionMaster(Master):
         return max(SETTINGS.moments.direction_searched_to * (self._most - self._already), gap)
 
     def best(self, clock: Clock) -> tuple[FloatArray, FloatArray, float]:
-        """The steepest split."""
         return self._weights, self._atoms, -self._most
 
     @property
@@ -211,7 +208,6 @@ class MomentMaster(Master):
         return self.mixture.costs(self.problem)[1], 0.0
 
     def search(self, prices: FloatArray, clock: Clock) -> FloatArray:
-        """The atoms of the steepest split."""
         objective, prices = self.mixture.costs(self.problem)
         known = np.concatenate([self._kept[0], self._pool])
         self.towards, self._pool = steepest_split(

@@ -31,7 +31,7 @@ from privacyfunnel.arrays import BoolArray, FloatArray, IntArray
 from privacyfunnel.engine.clock import WORK, now
 from privacyfunnel.engine.lp.batched_simplex import inverses, ratio_test
 from privacyfunnel.engine.oracles.credal_constraints import CredalConstraints
-from privacyfunnel.engine.oracles.oracle import UNIT, BoxMinima, LinearMinima, cheapest_in_box
+from privacyfunnel.engine.oracles.oracle import UNIT, BoxCosts, BoxMinima, LinearMinima, cheapest_in_box
 from privacyfunnel.engine.problem import Problem
 from privacyfunnel.engine.settings import SETTINGS
 
@@ -151,11 +151,9 @@ class _CredalBatch:
         self.refresh()
 
     def refresh(self) -> None:
-        """Compute the inverses afresh."""
         self.inverse = inverses(self.normals)
 
     def keep(self, which: BoolArray) -> None:
-        """Go on with these alone."""
         if which.all():
             return
         self.number, self.cost = self.number[which], self.cost[which]
@@ -216,7 +214,6 @@ class _Results:
         self.why_none: list[tuple[int, FloatArray, FloatArray]] = []
 
     def store(self, live: _CredalBatch, which: BoolArray, y: FloatArray, v: FloatArray, met: BoolArray) -> None:
-        """Keep what has come of these."""
         done, kinds, normals = live.number[which], live.kinds[which], live.normals[which]
         self.v[done], self.optimal[done], self.kinds[done] = v[which], met[which], kinds
         weights = np.where(kinds == ROW, np.maximum(y[which], 0.0), 0.0)
@@ -257,14 +254,12 @@ def _sums(weights: FloatArray, normals: FloatArray) -> tuple[FloatArray, FloatAr
 class CredalBatchOracle:
     """All rules of a problem, asked one batch of costs at a time."""
 
-    def __init__(self, problem: Problem, pivots: int) -> None:
+    def __init__(self, problem: Problem) -> None:
         self.problem, self._rules = problem, CredalConstraints.from_problem(problem)
-        self._pivots = pivots  # of a box
         self._reach, self._seen = np.ones(problem.size), 0
 
     @property
     def batch(self) -> int:
-        """How many programmes are worked on together."""
         return max(1, SETTINGS.lp.credal_numbers // self.problem.size**2)
 
     def minimise(self, costs: FloatArray, deadline: float = np.inf) -> LinearMinima:
@@ -280,25 +275,16 @@ class CredalBatchOracle:
 
     @property
     def support(self) -> int:
-        """Any number of inputs."""
         return self.problem.size
 
     def box_states(self, count: int) -> tuple[NDArray[Any], ...]:
-        """One basis per input."""
         first = Bases.initial(np.arange(count), count)
         return first.kinds, first.rows
 
-    def minimise_in_boxes(
-        self,
-        costs: FloatArray,
-        low: FloatArray,
-        high: FloatArray,
-        states: tuple[NDArray[Any], ...],
-        cutoff: FloatArray,
-        deadline: float,
-    ) -> BoxMinima:
+    def minimise_in_boxes(self, boxes: BoxCosts, deadline: float) -> BoxMinima:
         """Bounds on the cheapest atom in each box, as far as a few pivots lead; the next call goes on from there."""
-        found = solve(self._rules, costs, low, high, Bases(*states), cutoff, deadline, self._pivots)
+        start, pivots = Bases(*boxes.states), SETTINGS.lp.pivots_per_box
+        found = solve(self._rules, boxes.costs, boxes.low, boxes.high, start, boxes.cutoff, deadline, pivots)
         states = found.bases.kinds, found.bases.rows
         return BoxMinima(found.lower, found.v, found.reduced, found.value, states, found.optimal)
 

@@ -48,6 +48,17 @@ class Oracle(Protocol):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class BoxCosts:
+    """A cost for each of k boxes."""
+
+    costs: FloatArray  # (k, d)
+    low: FloatArray  # (k, d)
+    high: FloatArray  # (k, d)
+    states: tuple[NDArray[Any], ...]  # where each programme starts
+    cutoff: FloatArray  # (k,), beyond which no bound is needed
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class BoxMinima:
     """For each of k boxes: bounds on the least cost there, a point, and what moving off its bounds costs."""
 
@@ -76,16 +87,8 @@ class BoxOracle(Protocol):
     def box_states(self, count: int) -> tuple[NDArray[Any], ...]:
         """States for so many boxes to start from."""
 
-    def minimise_in_boxes(
-        self,
-        costs: FloatArray,
-        low: FloatArray,
-        high: FloatArray,
-        states: tuple[NDArray[Any], ...],
-        cutoff: FloatArray,
-        deadline: float,
-    ) -> BoxMinima:
-        """The cheapest feasible atom in each box, up to its cutoff, from these states on."""
+    def minimise_in_boxes(self, boxes: BoxCosts, deadline: float) -> BoxMinima:
+        """The cheapest feasible atom in each box, up to its cutoff."""
 
 
 def cheapest_atoms(oracle: Oracle, costs: FloatArray, clock: Clock = FOREVER) -> FloatArray:
@@ -140,11 +143,9 @@ class SecretBox:
 
     @property
     def batch(self) -> int:
-        """How many costs are minimised together."""
         return max(SETTINGS.lp.least_cells, SETTINGS.lp.cells // self.cells.size)
 
     def minimise(self, costs: FloatArray, deadline: float = np.inf) -> LinearMinima:
-        """The cheapest corner for every row of costs."""
         k, d = costs.shape
         never = np.full((k, 1), np.inf)
         by_cell = np.concatenate([costs, never], axis=1)[:, self.cells]
@@ -224,7 +225,6 @@ class IntervalOracle:
         self.singles = np.flatnonzero((self.r >= self.low) & (self.r <= self.high))
 
     def set_objective(self, objective: Objective) -> None:
-        """Go on with another objective."""
         self._terms = objective.terms
         self._square = objective.gram_matrix
 
@@ -281,15 +281,12 @@ class IntervalOracle:
         return self._pair_atoms(x_all.astype(np.int64), y_all.astype(np.int64), end_all)
 
     def descend(self, prices: FloatArray, clock: Clock = FOREVER) -> FloatArray:
-        """The best atom with each value at each end."""
         return self._price_all(prices)[0]
 
     def cover(self, prices: FloatArray, missing: FloatArray, clock: Clock = FOREVER) -> FloatArray:
-        """The same: it misses nothing."""
         return self.descend(prices)
 
     def polish(self, atoms: FloatArray, prices: FloatArray) -> FloatArray:
-        """The same, from anywhere."""
         return self.descend(prices)
 
     def prove(self, prices: FloatArray, target: float, deadline: float) -> Proof:

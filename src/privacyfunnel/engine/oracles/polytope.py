@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.engine.clock import now
 from privacyfunnel.engine.lp.batched_simplex import BatchSolution, Programmes, solve
-from privacyfunnel.engine.oracles.oracle import BoxMinima, LinearMinima
+from privacyfunnel.engine.oracles.oracle import BoxCosts, BoxMinima, LinearMinima
 from privacyfunnel.engine.problem import Problem
 from privacyfunnel.engine.settings import SETTINGS
 
@@ -38,7 +38,6 @@ class Polytope:
 
     @property
     def batch(self) -> int:
-        """How many programmes are worked on together."""
         return max(SETTINGS.lp.least_batch, SETTINGS.lp.batch_numbers // self.low.size)
 
     def programmes(
@@ -60,30 +59,20 @@ class Polytope:
         return solve(self.programmes(cost), deadline=deadline)
 
     def minimise(self, costs: FloatArray, deadline: float = np.inf) -> LinearMinima:
-        """The cheapest atom for every row of costs."""
         found = self.solve_linear(costs, deadline)
         return LinearMinima(found.bound, np.maximum(found.x[:, : self.inputs], 0.0))
 
     def box_states(self, count: int) -> tuple[NDArray[Any], ...]:
-        """The first basis, for every box."""
         return (np.tile(self.basis, (count, 1)),)
 
-    def minimise_in_boxes(
-        self,
-        costs: FloatArray,
-        low: FloatArray,
-        high: FloatArray,
-        states: tuple[NDArray[Any], ...],
-        cutoff: FloatArray,
-        deadline: float,
-    ) -> BoxMinima:
+    def minimise_in_boxes(self, boxes: BoxCosts, deadline: float) -> BoxMinima:
         """By small programmes that start from the basis of the box they came from."""
-        k, d = costs.shape
+        k, d = boxes.costs.shape
         cost = np.zeros((k, self.low.size))
-        cost[:, :d] = costs
-        box = replace(self.programmes(cost, low, high), basis=states[0])
-        found = solve(box, cutoff, deadline)
-        some = np.flatnonzero(found.bound < cutoff)
+        cost[:, :d] = boxes.costs
+        box = replace(self.programmes(cost, boxes.low, boxes.high), basis=boxes.states[0])
+        found = solve(box, boxes.cutoff, deadline)
+        some = np.flatnonzero(found.bound < boxes.cutoff)
         reduced, value = np.zeros((k, d)), np.full(k, -np.inf)
         by_row = cost[some] - found.multipliers[some] @ self.matrix
         ends = np.minimum(by_row * box.low[some], by_row * box.high[some]).sum(axis=1)

@@ -36,7 +36,6 @@ class Boxes:
 
     @staticmethod
     def concatenate(boxes: "list[Boxes]") -> "Boxes":
-        """All boxes of the list."""
         if len(boxes) == 1:
             return boxes[0]
         parts = zip(*(some.parts for some in boxes), strict=True)

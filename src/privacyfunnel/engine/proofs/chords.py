@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from privacyfunnel.arrays import BoolArray, FloatArray, IntArray
 from privacyfunnel.engine.clock import now
 from privacyfunnel.engine.objective import Objective, chords, image
-from privacyfunnel.engine.oracles.oracle import UNIT, BoxOracle, Oracle
+from privacyfunnel.engine.oracles.oracle import UNIT, BoxCosts, BoxOracle, Oracle
 from privacyfunnel.engine.proofs.branch_and_bound import Boxes, Branching, clip_to_simplex
 from privacyfunnel.engine.settings import SETTINGS
 
@@ -60,7 +60,8 @@ class BoxedChords:
         rounding = SETTINGS.tolerance.bound * (1.0 + float(np.abs(prices).max()))
         low, high, largest, *states = boxes.parts
         slope, constant = self._underestimator(low, high)
-        found = self.oracle.minimise_in_boxes(slope - prices, low, high, tuple(states), goal - constant, deadline)
+        programmes = BoxCosts(slope - prices, low, high, tuple(states), goal - constant)
+        found = self.oracle.minimise_in_boxes(programmes, deadline)
         bound = np.maximum(found.lower + constant, boxes.bound)
         atoms = np.maximum(found.v, 0.0)
         inside = np.flatnonzero(bound < goal)

@@ -121,13 +121,11 @@ class ClassBox:
 
     @property
     def rays(self) -> RayColumns:
-        """Those of all pieces."""
         part = np.repeat(np.arange(len(self.pieces)), [piece.costs.size for piece in self.pieces])
         costs, sides = ([getattr(piece, name) for piece in self.pieces] for name in ("costs", "sides"))
         return RayColumns(np.concatenate(costs), np.concatenate(sides), part)
 
     def first_ray(self, part: int) -> int:
-        """The number of the first ray of a piece."""
         return sum(piece.costs.size for piece in self.pieces[:part])
 
     def tighten(self) -> "ClassBox | None":

@@ -22,7 +22,7 @@ import numpy as np
 from privacyfunnel.arrays import BoolArray, FloatArray
 from privacyfunnel.engine.clock import WORK
 from privacyfunnel.engine.objective import Objective, chords
-from privacyfunnel.engine.oracles.oracle import cheapest_in_box
+from privacyfunnel.engine.oracles.oracle import BoxCosts, cheapest_in_box
 from privacyfunnel.engine.oracles.polytope import Polytope
 from privacyfunnel.engine.proofs.branch_and_bound import Boxes, Branching
 from privacyfunnel.engine.proofs.chords import halve_boxes, largest_entry_boxes, tighten_boxes
@@ -134,7 +134,8 @@ def polytope_minimiser(polytope: Polytope) -> Minimiser:
 
     def minimise(cost: FloatArray, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray, BoolArray]:
         k = len(cost)
-        found = polytope.minimise_in_boxes(cost, low, high, polytope.box_states(k), np.full(k, np.inf), np.inf)
+        boxes = BoxCosts(cost, low, high, polytope.box_states(k), np.full(k, np.inf))
+        found = polytope.minimise_in_boxes(boxes, np.inf)
         v = np.clip(found.v, low, high)
         return found.lower, v / v.sum(axis=1, keepdims=True), found.optimal
 

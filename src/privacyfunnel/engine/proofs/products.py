@@ -11,8 +11,7 @@ being at least 0,
 where δ is the largest entry of that matrix: the entries of :math:`v v^\top` are weights that sum to 1. (Entries that
 meet t must be at most 0.) The best N is a linear programme whose columns, the products, are brought in as they are
 needed; its dual values X stand for :math:`w w^\top`. A box :math:`l \le T v \le h` adds two rows for every entry of the
-image, and its products with them. Boxes are cut where X is farthest from being a square; under LDP the first ones
-divide the range of the floor.
+image, and its products with them. Boxes are cut where X is farthest from being a square.
 
 Entropy in the cost, weighted by β, is concave: on a box :math:`t \ln t \le \text{chord} - k (t - l)(h - t)`, which is a
 quadratic form as well (docs/theory.md).
@@ -21,7 +20,6 @@ quadratic form as well (docs/theory.md).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 import numpy as np
 
@@ -115,16 +113,13 @@ class ProductRelaxation:
         self._programme = ProductProgramme(cone.constraints.shape[1], cone.image.shape[1], cone.floors[1])
 
     def roots(self, prices: FloatArray, deadline: float) -> Boxes:
-        """All there is, with the floor's range in parts."""
+        """All there is."""
         first = WarmStart.empty(self.cone.constraints.shape[1])
         low, high = np.zeros(self._reach.size), self._reach
-        if len(self._watched) == self._reach.size:
-            boxes = [ProductBox(low, high, first.one, first)]
-        else:
-            edges = np.geomspace(*self.cone.floors, SETTINGS.proofs.floors + 1)
-            boxes = [ProductBox(np.append(low, a), np.append(high, b), first.one, first) for a, b in pairwise(edges)]
-        shrunk = (box.tighten(self._reach.size) for box in boxes)
-        return pack_boxes([box for box in shrunk if box is not None], -np.inf)
+        if len(self._watched) > self._reach.size:
+            low, high = np.append(low, self.cone.floors[0]), np.append(high, self.cone.floors[1])
+        root = ProductBox(low, high, first.one, first).tighten(self._reach.size)
+        return pack_boxes([] if root is None else [root], -np.inf)
 
     def cut(self, boxes: Boxes, prices: FloatArray, goal: float, deadline: float) -> Branching:
         """Bound the box, and cut it where X is farthest from a square."""

@@ -120,7 +120,6 @@ class SubspaceSearch:
         return self._add_to_pool(met, prices)
 
     def polish(self, atoms: FloatArray, prices: FloatArray) -> FloatArray:
-        """Atoms on descents from these."""
         slopes = tangents(self._problem.objective, atoms, SETTINGS.tolerance.near_zero)
         met = [
             self._walk(

@@ -32,7 +32,6 @@ class TangentSearch:
         self._best = self._pool  # of an entropy: the last search's atoms, cheapest first
 
     def set_objective(self, objective: Objective) -> None:
-        """Replace the objective; the pool is kept."""
         self.objective = objective
 
     def start(self, clock: Clock = FOREVER) -> FloatArray:
@@ -59,7 +58,6 @@ class TangentSearch:
         return self.descend(prices, clock)
 
     def polish(self, atoms: FloatArray, prices: FloatArray) -> FloatArray:
-        """All atoms on descents from these."""
         some = atoms[: self._starts]
         if self.objective.square is not None:
             return self._descend(tangents(self.objective, some, SETTINGS.tolerance.near_zero), prices)

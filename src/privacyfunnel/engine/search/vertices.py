@@ -28,7 +28,6 @@ class Vertices:
         return Vertices(self.x[which], self.basis[which])
 
     def concatenate(self, other: "Vertices") -> "Vertices":
-        """These and the others."""
         return Vertices(np.concatenate([self.x, other.x]), np.concatenate([self.basis, other.basis]))
 
     def index_by_atom(self, inputs: int) -> dict[bytes, int]:
@@ -167,7 +166,6 @@ class VertexWalks:
 
     @staticmethod
     def _inverses(matrix: FloatArray, basis: IntArray) -> FloatArray:
-        """The inverse of every basis matrix, (k, m, m)."""
         return inverses(matrix.T[basis].transpose(0, 2, 1))
 
 
@@ -187,7 +185,6 @@ class VertexSearch:
         self._known: dict[bytes, None] = {}  # what is in the pool, in the same order
 
     def set_objective(self, objective: Objective) -> None:
-        """Go on with another objective; what was met is remembered."""
         self.walks = replace(self.walks, objective=objective)
 
     def start(self, clock: Clock = FOREVER) -> FloatArray:
@@ -203,7 +200,6 @@ class VertexSearch:
         return np.concatenate(found) if found else self._pool.x[:0, :inputs]
 
     def descend(self, prices: FloatArray, clock: Clock = FOREVER) -> FloatArray:
-        """Where long walks end."""
         noise = self._noise()
         if self._in_turn:
             wanted = (self._next + np.arange(self.starts)) % self.polytope.inputs
@@ -235,7 +231,6 @@ class VertexSearch:
         return noise
 
     def polish(self, atoms: FloatArray, prices: FloatArray) -> FloatArray:
-        """Vertices reached downhill from these atoms."""
         slopes = tangents(self.walks.objective, atoms, SETTINGS.tolerance.near_zero) - prices
         return self._add_to_pool(self.walks.descend(self.walks.cheapest(slopes), prices))
 
