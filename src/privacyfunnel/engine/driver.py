@@ -189,7 +189,7 @@ class ColumnGeneration:
             if pace.damping > 0.0 and least >= -master.worth(sought):
                 self.prices = steady = prices
                 least = min(least, master.learn(master.search(prices, searching), prices))
-            if slack > SETTINGS.tolerance.slack and least >= -master.slack_price_threshold(sought) and not late:
+            if slack > SETTINGS.tolerance.near and least >= -master.slack_price_threshold(sought) and not late:
                 master.raise_slack_price()
                 continue
             in_vain = 0 if least < -master.worth(sought) else in_vain + 1

@@ -136,7 +136,7 @@ class Problem:
         row, z = np.nonzero(atoms)
         ratio, largest = atoms[row, z] / self.prior[z], np.zeros(len(atoms))
         np.maximum.at(largest, row, ratio)
-        entries = np.where(ratio > SETTINGS.tolerance.dust * largest[row], atoms[row, z], 0.0)
+        entries = np.where(ratio > SETTINGS.tolerance.rounding * largest[row], atoms[row, z], 0.0)
         atoms = np.zeros_like(atoms)
         atoms[row, z] = entries / np.bincount(row, entries, len(atoms))[row]
         good = self.is_feasible(atoms)

@@ -107,7 +107,7 @@ def split_on_average(
     """
     run = choose(Request(problem, average=average, bound_average=bound_average))
     with clock_for(time_limit):
-        run.run(gap, SETTINGS.averages.seconds if time_limit is None else time_limit, progress, start)
+        run.run(gap, time_limit, progress, start)
         return run.best()
 
 

@@ -86,7 +86,7 @@ def split_by_actions(
     if not _solve(programme, deadline):
         return None
     chance = programme.solution.reshape(k, d + own)[:, :d]
-    chance = np.where(chance > SETTINGS.tolerance.action_dust, chance, 0.0)
+    chance = np.where(chance > SETTINGS.tolerance.solved, chance, 0.0)
     multipliers = programme.multipliers
     tolls = np.zeros(k) if shares is None else multipliers[-k:] / shares
     return ActionSplit(chance / chance.sum(axis=0) * p, multipliers[:d] / p, tolls)
@@ -169,7 +169,7 @@ def split_on_line(
     pace = Pace(rounds=SETTINGS.averages.line_rounds)
     run = ColumnGeneration(master, ProofBound(p, master, share=0.0), pace, "numbers on a line")
     with clock_for(time_limit):
-        run.run(tolerance, SETTINGS.averages.line_seconds if time_limit is None else time_limit)
+        run.run(tolerance, time_limit)
     return LineSplit(master.masses, run.bound)
 
 
@@ -206,7 +206,7 @@ class LineMaster(Master):
         """
         before = self._places
         self._places = _drop_duplicates(np.concatenate([before, self._means, atoms.ravel()]))
-        close = SETTINGS.tolerance.action
+        close = SETTINGS.tolerance.solved
         same = len(before) == len(self._places) and np.allclose(before, self._places, atol=close)
         return 0.0 if same else -1.0
 
@@ -246,7 +246,7 @@ def _minimise_on_line(oracle: Oracle, x: FloatArray, prices: FloatArray, toleran
     queue = [(_chord_bound(first, last)[0], first.t, first, last)]
     for _ in range(SETTINGS.averages.line_pieces):
         lower, _, left, right = queue[0]
-        if lower >= min(seen.values()) - tolerance or right.t - left.t < SETTINGS.tolerance.action:
+        if lower >= min(seen.values()) - tolerance or right.t - left.t < SETTINGS.tolerance.solved:
             break
         heapq.heappop(queue)
         [middle] = ends([_cut(left, right)])
@@ -279,4 +279,4 @@ def _cut(left: _End, right: _End) -> float:
 
 def _drop_duplicates(numbers: FloatArray) -> FloatArray:
     numbers = np.sort(numbers)
-    return np.asarray(numbers[np.concatenate([[True], np.diff(numbers) > SETTINGS.tolerance.action])])
+    return np.asarray(numbers[np.concatenate([[True], np.diff(numbers) > SETTINGS.tolerance.solved])])

@@ -224,7 +224,7 @@ def ratio_test(d: FloatArray, alpha: FloatArray, span: FloatArray, delta: FloatA
     bound, which lowers the slope of the dual objective; the step goes on until that slope is gone.
     """
     falls = np.where(d >= 0, alpha, -alpha)
-    crosses = falls > SETTINGS.tolerance.pivot
+    crosses = falls > SETTINGS.tolerance.solved
     t = np.full(d.shape, np.inf)
     np.divide(np.abs(d), falls, out=t, where=crosses)
     order = np.argsort(t, axis=1)

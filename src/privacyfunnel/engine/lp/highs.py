@@ -68,8 +68,8 @@ class Programme:
             "output_flag": False,
             "threads": 1,
             "presolve": "off",  # it would forget the last basis
-            "primal_feasibility_tolerance": SETTINGS.tolerance.highs,
-            "dual_feasibility_tolerance": SETTINGS.tolerance.highs,
+            "primal_feasibility_tolerance": SETTINGS.tolerance.solved,
+            "dual_feasibility_tolerance": SETTINGS.tolerance.solved,
             **options,
         }
         for option, setting in settings.items():

@@ -54,7 +54,7 @@ class AverageMaster(Master):
         self.value = np.inf
         self.is_unconstrained = not len(problem.constraints)
         self._descent = AverageDescent(problem, average.secrets)
-        self._worth, self._random = SETTINGS.tolerance.new_atom, np.random.default_rng(0)
+        self._worth, self._random = SETTINGS.tolerance.feasible, np.random.default_rng(0)
         self._minimise: Minimiser = minimise_greedily
         self._reach = np.ones(problem.size)
         self._support = min(len(average.secrets), problem.size)
@@ -71,7 +71,7 @@ class AverageMaster(Master):
 
     def begin(self, start: FloatArray | None, gap: float, clock: Clock) -> None:
         """The prior, the prior moved towards every input, and atoms that are known already."""
-        self._worth = max(SETTINGS.tolerance.new_atom, SETTINGS.averages.worth * gap)
+        self._worth = max(SETTINGS.tolerance.feasible, SETTINGS.averages.worth * gap)
         first = [self.problem.prior[None], self.problem.first_atoms()]
         self._add(np.concatenate(first if start is None else [*first, start]))
 

@@ -251,7 +251,7 @@ class _Point:
     @property
     def is_feasible(self) -> bool:
         """Whether the mixture averages to the prior, and leaves open no more than may be."""
-        return self._infeasibility < SETTINGS.tolerance.mixture and (
+        return self._infeasibility < SETTINGS.tolerance.rounding and (
             not self.limited or float(self.h @ self.q) <= self.most
         )
 
@@ -262,7 +262,7 @@ class _Point:
     def is_optimal(self, tolerance: float) -> bool:
         """Whether the mixture is best up to the tolerance, and averages to the prior."""
         off = float(np.abs(self.q @ (self.reduced_costs - self.z)))
-        return self._gap + off < tolerance * self.whole and self._infeasibility < SETTINGS.tolerance.mixture
+        return self._gap + off < tolerance * self.whole and self._infeasibility < SETTINGS.tolerance.rounding
 
     def step(self) -> bool:
         """One Newton step; whether it went anywhere."""
@@ -295,7 +295,7 @@ class _Point:
         if corrected is None:
             return False
         reach = min(SETTINGS.moments.boundary * self._reach(corrected), 1.0)
-        if not reach > SETTINGS.tolerance.interior_step:
+        if not reach > SETTINGS.tolerance.feasible:
             return False
         dq, dl, dz, ds, db = corrected
         self.q, self.z, self.prices = self.q + reach * dq, self.z + reach * dz, self.prices + reach * dl
@@ -350,7 +350,7 @@ def solve_least_norm(S: FloatArray, right: FloatArray) -> FloatArray:
         factor = linalg.cho_factor(scaled, check_finite=False)
         y = linalg.cho_solve(factor, goal, check_finite=False)
         y = y + linalg.cho_solve(factor, goal - scaled @ y, check_finite=False)  # refined once
-        if np.abs(scaled @ y - goal).max() <= SETTINGS.tolerance.cholesky * np.abs(goal).max():
+        if np.abs(scaled @ y - goal).max() <= SETTINGS.tolerance.near * np.abs(goal).max():
             return np.asarray(scale * y, dtype=np.float64)
     except linalg.LinAlgError:
         pass

@@ -252,12 +252,12 @@ class MomentMaster(Master):
         atoms = self.problem.clean(atoms) if len(atoms) else atoms
         self._pool = np.concatenate([atoms, self._pool])
         reduced = reduced_costs(self.mixture.costs(self.problem)[0], atoms, self.towards.prices)
-        return float(reduced[reduced < -SETTINGS.tolerance.new_atom].min(initial=0.0))
+        return float(reduced[reduced < -SETTINGS.tolerance.feasible].min(initial=0.0))
 
     def allowed(self, gap: float) -> float:
         """`gap` times the value less what nobody can avoid, or the absolute gap; and what no proof can close."""
         self._gap = gap
-        near = max(gap * (self.value - self.moment.constant), self._absolute, SETTINGS.tolerance.gap * self.value)
+        near = max(gap * (self.value - self.moment.constant), self._absolute, SETTINGS.tolerance.solved * self.value)
         return near + self.proof_loss
 
     def worth(self, gap: float) -> float:
@@ -320,11 +320,11 @@ class MomentMaster(Master):
             with suppress(TimeUpError):
                 found = solve_mixture(self.problem, self.moment, few, begin, cost * accuracy, clock.deadline, cost)
                 off = np.abs(found.weights @ few / self.problem.prior - 1.0).max()
-                if off < SETTINGS.tolerance.average and found.value <= self.value * (1 + cost):
+                if off < SETTINGS.tolerance.solved and found.value <= self.value * (1 + cost):
                     atoms, weights = few, found.weights
                     break
         some = weights > least * accuracy * weights.max()
-        refining = Clock.from_limit(min(moments.refining_seconds, clock.seconds_left))
+        refining = Clock.from_limit(min(SETTINGS.driver.refining_seconds, clock.seconds_left))
         return refit_weights(self.problem.prior, weights[some], atoms[some], refining), atoms[some], self.value
 
     def _thin(self, atoms: FloatArray, weights: FloatArray) -> FloatArray:
@@ -339,7 +339,7 @@ class MomentMaster(Master):
         if self.moment.most_entropy is not None:
             columns.append(self.problem.costs(atoms)[:, None])
         table = np.concatenate(columns, axis=1)
-        goal, off = weights @ table, SETTINGS.tolerance.same_moment
+        goal, off = weights @ table, SETTINGS.tolerance.feasible
         programme = Programme()
         programme.add_rows(goal - off, goal + off)
         row, entry = np.nonzero(table)
@@ -376,7 +376,7 @@ class MomentBound(DualBound):
             return none
         master.check_entropy_limit()
         if self._prover is None:
-            self.bound = max(self.bound, self._relaxation_bound(min(clock.seconds_left, moments.relaxing_seconds)))
+            self.bound = max(self.bound, self._relaxation_bound(clock.seconds_left))
             self._relaxed = True
             return none
         if self.bound == 0.0 and clock.time_limit is not None:  # it may say more than a proof that is cut short

@@ -132,7 +132,7 @@ class RestrictedMaster:
 
     def _add_new(self, atoms: FloatArray, costs: FloatArray) -> IntArray:
         fresh = []
-        row, index = np.nonzero(atoms > SETTINGS.tolerance.atom_key / 2)
+        row, index = np.nonzero(atoms > SETTINGS.tolerance.near / 2)
         entries = np.round(atoms[row, index], SETTINGS.tolerance.key_digits)
         ends = np.searchsorted(row, np.arange(len(atoms) + 1))
         for i, (first, end) in enumerate(pairwise(ends.tolist())):
@@ -267,5 +267,5 @@ def split_by_forced_response(problem: Problem) -> Split:
     :math:`q_y \propto p_y / t_y`: a forced response with the most truth (Theorem 54). Nothing is proved about it."""
     atoms = problem.mix_with_prior(np.eye(problem.size))
     p = problem.prior
-    t = np.maximum((np.diag(atoms) - p) / (1 - p), SETTINGS.tolerance.prior_share)
+    t = np.maximum((np.diag(atoms) - p) / (1 - p), SETTINGS.tolerance.near)
     return Split(p / t / (p / t).sum(), atoms, np.inf, 0.0, "forced response")

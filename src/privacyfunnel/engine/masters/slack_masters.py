@@ -42,7 +42,7 @@ class EntropyMaster(Master):
         costs = self.problem.costs(atoms)
         reduced = costs - atoms @ prices
         order = np.argsort(reduced)[: SETTINGS.driver.most_added]
-        order = order[reduced[order] < -SETTINGS.tolerance.new_atom]
+        order = order[reduced[order] < -SETTINGS.tolerance.feasible]
         new = order[self.add(atoms[order], costs[order])]
         return float(reduced[new].min(initial=0.0))
 
@@ -84,7 +84,7 @@ class PenalisedMaster(EntropyMaster):
         """Weights, prices, and slack; a solution without slack is a split."""
         weights, prices, owed = self.master.solve(clock)
         value = float(self.master.costs @ weights)
-        if owed <= SETTINGS.tolerance.slack and value < self.value:
+        if owed <= SETTINGS.tolerance.near and value < self.value:
             self.value, self._weights, self._paid = value, weights[weights > 0], self.master.support_atoms(weights)
         return weights, prices, owed
 
@@ -114,14 +114,14 @@ class PenalisedMaster(EntropyMaster):
             master.add(self._known, self.problem.costs(self._known))
             weights, _, _ = master.solve()
             self._weights, self._paid = weights[weights > 0], master.support_atoms(weights)
-        hurry = Clock.from_limit(SETTINGS.slack.hurry_seconds)
+        hurry = Clock.from_limit(SETTINGS.driver.refining_seconds)
         weights = refit_weights(self.problem.prior, self._weights, self._paid, hurry)
         return repair_split(self.problem, weights, self._paid)[:2]
 
     def _refine(self, clock: Clock) -> tuple[FloatArray, FloatArray]:
         master = self.master
         weights, prices, owed = self._solve_master(clock)
-        if owed > SETTINGS.tolerance.slack or float(master.costs @ weights) > self.value + SETTINGS.tolerance.slack:
+        if owed > SETTINGS.tolerance.near or float(master.costs @ weights) > self.value + SETTINGS.tolerance.near:
             clock.check()
             # Only the atoms in use, those of the best split and those known to average to p: all of them could take
             # very long.
@@ -178,8 +178,8 @@ class ResidualMaster(EntropyMaster):
 
     def search(self, prices: FloatArray, clock: Clock) -> FloatArray:
         """What short walks pass, above all at what the rest has, or at what atoms leave open."""
-        missing = self.master.slack_used if self.master.slack_used.sum() > SETTINGS.tolerance.slack else self._unsure
-        return self._search.cover(prices, missing + SETTINGS.tolerance.residual * self.problem.prior, clock)
+        missing = self.master.slack_used if self.master.slack_used.sum() > SETTINGS.tolerance.near else self._unsure
+        return self._search.cover(prices, missing + SETTINGS.tolerance.solved * self.problem.prior, clock)
 
     def add(self, atoms: FloatArray, costs: FloatArray) -> IntArray:
         return self.master.add(atoms, costs)

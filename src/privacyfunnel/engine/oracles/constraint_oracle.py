@@ -76,7 +76,7 @@ class ConstraintOracle:
         self._open = (np.zeros(d), np.ones(d))
         self._reach, self._seen = np.ones(d), 0
         width = self.constraints.high - self.constraints.low
-        self._inner = self.constraints.low + width * (1 - SETTINGS.tolerance.inside)
+        self._inner = self.constraints.low + width * (1 - SETTINGS.tolerance.feasible)
         self._is_point: BoolArray = np.asarray(~width.any(axis=1))
 
     def minimise(self, costs: FloatArray, deadline: float = np.inf) -> LinearMinima:
@@ -133,7 +133,7 @@ class ConstraintOracle:
                 self.activate(rule)
         lower, r, common = self.lower_bound(cost, low, high, self._programme.multipliers)
         if p.objective.is_identity or p.credal_sets is not None:
-            kept = ratio > SETTINGS.tolerance.solver_dust * ratio.max()
+            kept = ratio > SETTINGS.tolerance.near * ratio.max()
         else:  # a value goes as a whole: what a promise compares within it would not survive the loss of a part
             by_value = image(p.objective, (ratio * p.prior)[None, :])[0]
             kept = by_value[p.objective.image_index] > SETTINGS.tolerance.value_dust
@@ -146,7 +146,7 @@ class ConstraintOracle:
         """For every input the largest probability that any allowed atom gives it; 1 where there is no time to see."""
         for z in range(self._seen, self.problem.size if now() < deadline else 0):
             found = self.minimum(-np.eye(self.problem.size)[z], *self._open, deadline)
-            self._reach[z] = 1.0 if found is None else min(1.0, -found.lower + SETTINGS.tolerance.reach)
+            self._reach[z] = 1.0 if found is None else min(1.0, -found.lower + SETTINGS.tolerance.solved)
             self._seen = z + 1
             if now() >= deadline:
                 break
@@ -214,7 +214,7 @@ class ConstraintOracle:
             member = member + room * (missing / room.sum())
         free = 1.0 - low.sum()
         factor = free / (member - low).sum() if (member - low).any() else np.inf
-        return np.asarray(low + (member - low) * factor) if factor <= 1 + SETTINGS.tolerance.inside / 2 else None
+        return np.asarray(low + (member - low) * factor) if factor <= 1 + SETTINGS.tolerance.feasible / 2 else None
 
     # -- the programme -----------------------------------------------------------------------------------------
 

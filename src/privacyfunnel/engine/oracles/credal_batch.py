@@ -268,7 +268,7 @@ class CredalBatchOracle:
         first = Bases.initial(costs.argmin(axis=1), d)
         found = solve(self._rules, costs, np.zeros((k, d)), np.ones((k, d)), first, deadline=deadline)
         ratio = np.maximum(found.v, 0.0) / self.problem.prior
-        ratio = np.where(ratio > SETTINGS.tolerance.solver_dust * ratio.max(axis=1, keepdims=True), ratio, 0.0)
+        ratio = np.where(ratio > SETTINGS.tolerance.near * ratio.max(axis=1, keepdims=True), ratio, 0.0)
         ratio[~found.optimal] = 1.0
         atoms = ratio * self.problem.prior
         return LinearMinima(found.lower, atoms / atoms.sum(axis=1, keepdims=True))
@@ -294,7 +294,7 @@ class CredalBatchOracle:
         while self._seen < d and now() < deadline:
             some = np.arange(self._seen, min(self._seen + self.batch, d))
             self._reach[some] = np.clip(
-                SETTINGS.tolerance.reach - self.minimise(-np.eye(d)[some], deadline).lower, 0.0, 1.0
+                SETTINGS.tolerance.solved - self.minimise(-np.eye(d)[some], deadline).lower, 0.0, 1.0
             )
             if now() < deadline:
                 self._seen += some.size

@@ -94,7 +94,7 @@ class CredalConstraints:
         ratio = atoms / self.prior
         key = ratio
         if dear is not None:
-            key = ratio - SETTINGS.tolerance.tie * np.abs(ratio).max(axis=1, keepdims=True) * dear
+            key = ratio - SETTINGS.tolerance.feasible * np.abs(ratio).max(axis=1, keepdims=True) * dear
         order = np.argsort(key, axis=1)
         highest, lowest = self._extremes(ratio, order)
         excess = self.alpha * highest[:, self.one] - self.beta * lowest[:, self.other]
@@ -112,7 +112,7 @@ class CredalConstraints:
         if self._wide_boxes[0].size:
             highest, lowest = (side[0] for side in self._extremes(f[None], np.argsort(f)[None]))
         one, other = self.alpha * highest[self.one], self.beta * lowest[self.other]
-        return np.flatnonzero(one > other + SETTINGS.tolerance.violated_rule * np.maximum(highest[self.one], 1.0))
+        return np.flatnonzero(one > other + SETTINGS.tolerance.solved * np.maximum(highest[self.one], 1.0))
 
     def _extremes(self, ratio: FloatArray, order: IntArray) -> tuple[FloatArray, FloatArray]:
         """h and l of every box, at every f, (k, boxes); `order` sorts f."""

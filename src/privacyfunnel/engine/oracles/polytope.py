@@ -90,7 +90,7 @@ class Polytope:
                 break
             some = np.arange(first, min(first + self.batch, self.inputs))
             most[some] = -self.solve_linear(-np.eye(self.inputs)[some], deadline).bound
-        return np.clip(most + SETTINGS.tolerance.reach, 0.0, 1.0)
+        return np.clip(most + SETTINGS.tolerance.solved, 0.0, 1.0)
 
 
 def build_polytope(problem: Problem) -> Polytope:

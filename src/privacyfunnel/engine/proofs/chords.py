@@ -57,7 +57,7 @@ class BoxedChords:
 
     def cut(self, boxes: Boxes, prices: FloatArray, goal: float, deadline: float) -> Branching:
         """Bound by the programmes of the boxes; shrink those that stay, and cut them where the chord errs most."""
-        rounding = SETTINGS.tolerance.bound * (1.0 + float(np.abs(prices).max()))
+        rounding = SETTINGS.tolerance.near * (1.0 + float(np.abs(prices).max()))
         low, high, largest, *states = boxes.parts
         slope, constant = self._underestimator(low, high)
         programmes = BoxCosts(slope - prices, low, high, tuple(states), goal - constant)
@@ -109,7 +109,7 @@ def trim_boxes(
 
     Moving v_j away from the bound that its reduced cost d_j prefers costs |d_j| per unit.
     """
-    step = np.maximum(room, 0.0)[:, None] / np.maximum(np.abs(reduced), SETTINGS.tolerance.flat)
+    step = np.maximum(room, 0.0)[:, None] / np.maximum(np.abs(reduced), SETTINGS.tolerance.near)
     most = np.where(reduced > 0, np.minimum(high, low + step), high)
     return np.where(reduced < 0, np.maximum(low, high - step), low), most
 
@@ -123,7 +123,7 @@ def tighten_boxes(boxes: Boxes) -> Boxes:
         high = np.minimum(high, top[:, None])
         low[rows, largest] = np.maximum(low[rows, largest], low.max(axis=1))
         low, high = clip_to_simplex(low, high)
-    alive = np.flatnonzero((low <= high + SETTINGS.tolerance.empty).all(axis=1))
+    alive = np.flatnonzero((low <= high + SETTINGS.tolerance.near).all(axis=1))
     tight = Boxes(boxes.bound, (low, np.maximum(low, high), largest, *basis))
     return tight if alive.size == len(boxes) else tight[alive]
 
@@ -183,7 +183,7 @@ class ImageChords:
         inside = np.clip(image(self.objective, found.atoms), low, high)
         excess = h(inside) - h(low) - slopes * (inside - low)
         x, row = excess.argmax(axis=1), np.arange(len(boxes))
-        splits = (bound < goal) & (excess[row, x] > SETTINGS.tolerance.exact_chord)
+        splits = (bound < goal) & (excess[row, x] > SETTINGS.tolerance.rounding)
         closed = float(bound[~splits].min(initial=np.inf))
         row, x = row[splits], x[splits]
         return Branching(self._halve(low, high, inside[row, x], row, x, bound), closed, found.atoms)
@@ -191,9 +191,9 @@ class ImageChords:
     def _slopes(self, low: FloatArray, high: FloatArray) -> FloatArray:
         """The slope of the chord of h on [low, high]; on a very short interval, where that is noise, of the tangent."""
         width, h = high - low, self.objective.terms
-        tangent = self.objective.slopes((low + high) / 2, SETTINGS.tolerance.exact_chord) - 1.0
-        chord = np.divide(h(high) - h(low), width, out=tangent.copy(), where=width > SETTINGS.tolerance.thin)
-        return np.where(width > SETTINGS.tolerance.thin, chord, tangent)
+        tangent = self.objective.slopes((low + high) / 2, SETTINGS.tolerance.rounding) - 1.0
+        chord = np.divide(h(high) - h(low), width, out=tangent.copy(), where=width > SETTINGS.tolerance.solved)
+        return np.where(width > SETTINGS.tolerance.solved, chord, tangent)
 
     def _halve(
         self, low: FloatArray, high: FloatArray, at: FloatArray, row: IntArray, x: IntArray, bound: FloatArray
@@ -205,7 +205,7 @@ class ImageChords:
         high[k, x] = at
         low[row.size + k, x] = at
         low, high = clip_to_simplex(low, high)
-        holds = (low <= high + SETTINGS.tolerance.exact_chord).all(axis=1)
+        holds = (low <= high + SETTINGS.tolerance.rounding).all(axis=1)
         low, high = low[holds], high[holds]
         return Boxes(bound[parent[holds]], (low, np.maximum(low, high)))
 

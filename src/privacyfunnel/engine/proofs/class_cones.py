@@ -201,7 +201,7 @@ class ClassRelaxation:
         mixed = [mixture.errors(self.objective) for mixture in mixtures]
         most = [float(e.max()) for e in mixed]
         mixing = int(np.argmax(most))
-        if max(error[worst], most[mixing]) <= SETTINGS.tolerance.mixing:
+        if max(error[worst], most[mixing]) <= SETTINGS.tolerance.near:
             return None
         if error[worst] >= most[mixing]:
             return _cut_mass(box, worst, mass[worst])
@@ -213,7 +213,7 @@ class ClassRelaxation:
         entries = box.pieces[part].cone.rays[:, z]
         share = float(mixture.point[z]) + NUDGES
         distance = np.abs(entries - share[:, None]).min(axis=1)
-        clear = np.flatnonzero(distance > SETTINGS.tolerance.hyperplane)
+        clear = np.flatnonzero(distance > SETTINGS.tolerance.feasible)
         if not clear.size:
             return None
         cut = box.pieces[part].cone.cut(entries - share[clear[np.argmin(np.abs(NUDGES[clear]))]])

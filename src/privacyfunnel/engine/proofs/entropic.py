@@ -77,11 +77,11 @@ class GibbsBoxes:
         low, high, largest, z = boxes.parts
         slope, intercept = chords(self._entropy, low, high)
         bound, v, allowed = self._bounds(slope - prices, low, high, z)
-        rounding = SETTINGS.tolerance.bound * (1.0 + float(np.abs(prices).max()))
+        rounding = SETTINGS.tolerance.near * (1.0 + float(np.abs(prices).max()))
         bound = np.maximum(bound + intercept.sum(axis=1), boxes.bound) - rounding
         error = entropy_terms(v) - slope * v - intercept
         gap = (self.cost.terms(v).sum(axis=1) - v @ prices) - bound
-        done: BoolArray = (bound >= goal) | (gap <= SETTINGS.tolerance.settled)
+        done: BoolArray = (bound >= goal) | (gap <= SETTINGS.tolerance.near)
         closed = float(bound[done].min(initial=np.inf))
         left = np.flatnonzero(~done)
         own = v[left] @ self.cost.secrets.T

@@ -162,7 +162,7 @@ def find_violated_pairs(
     some = rows[:, held]
     value = np.triu(some @ second[np.ix_(held, held)] @ some.T)
     value[known] = 0.0
-    broken = np.flatnonzero(value < -SETTINGS.tolerance.violated_product)
+    broken = np.flatnonzero(value < -SETTINGS.tolerance.solved)
     order = broken[np.argsort(value.ravel()[broken])[:count]]
     return order // len(rows), order % len(rows)
 
@@ -177,7 +177,7 @@ class CredalProductCuts:
         """See ProductCuts."""
         d = self._size
         times = (rows @ second)[:, :d] if len(rows) < SETTINGS.proofs.most_credal_cuts else np.empty((0, d))
-        some = np.flatnonzero((times > SETTINGS.tolerance.entry).any(axis=1))
+        some = np.flatnonzero((times > SETTINGS.tolerance.near).any(axis=1))
         worst = self._rules.worst_constraint(times[some])
         by = np.einsum("ij,ij->i", worst, times[some])
         most = [

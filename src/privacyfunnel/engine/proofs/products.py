@@ -70,8 +70,8 @@ def build_constraint_cone(problem: Problem, beyond: float = 0.0) -> ConstraintCo
         average = problem.constraints.share[0] @ L
     least = float(average[average > 0].min()) * (1 - beyond)
     floors = (
-        least / problem.exp_epsilon * (1 - SETTINGS.tolerance.outward),
-        float(average.max()) * (1 + SETTINGS.tolerance.outward),
+        least / problem.exp_epsilon * (1 - SETTINGS.tolerance.rounding),
+        float(average.max()) * (1 + SETTINGS.tolerance.rounding),
     )
     return ConstraintCone(rows / np.abs(rows).max(axis=1, keepdims=True), image, floors)
 
@@ -182,7 +182,7 @@ class ProductRelaxation:
             np.maximum(rise, 0.0) / np.maximum(width, SETTINGS.tolerance.thin_range),
             0.0,
         )
-        return slope, intercept, k * (1 - SETTINGS.tolerance.curvature)
+        return slope, intercept, k * (1 - SETTINGS.tolerance.solved)
 
     def _halves(
         self, box: ProductBox, second: FloatArray | None, D: FloatArray
@@ -197,7 +197,7 @@ class ProductRelaxation:
             X = second[:d, :d]
             v = X.sum(axis=1)
             at, error = T @ v, T @ (D[:d, :d] * (X - np.outer(v, v))).sum(axis=1)
-            if v.min() >= -SETTINGS.tolerance.empty and v.sum() > 0.5:
+            if v.min() >= -SETTINGS.tolerance.near and v.sum() > 0.5:
                 atom = np.maximum(v, 0.0) / np.maximum(v, 0.0).sum()
             error = error + self._entropy_gap(box, np.clip(at, box.low[:values], box.high[:values]))
         x = int(np.argmax(np.where(width > SETTINGS.tolerance.thin_range, error, -np.inf)))

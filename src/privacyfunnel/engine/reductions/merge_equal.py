@@ -77,7 +77,7 @@ class MergeEqual:
         order = np.lexsort(np.round(columns / scale, SETTINGS.tolerance.atom_digits))
         part_of, parts, first = np.zeros(d, dtype=np.int64), 0, int(order[0])
         for other in order[1:]:
-            if (np.abs(columns[:, first] - columns[:, other]) > SETTINGS.tolerance.merged * scale[:, 0]).any():
+            if (np.abs(columns[:, first] - columns[:, other]) > SETTINGS.tolerance.rounding * scale[:, 0]).any():
                 parts += 1
                 first = int(other)
             part_of[other] = parts

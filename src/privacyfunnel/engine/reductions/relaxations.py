@@ -61,7 +61,7 @@ def merge_similar(problem: Problem, eta: float) -> Problem:
     cells = np.floor(np.log1p(functionals(problem) / rho) / eta)
     part_of = np.unique(cells, axis=1, return_inverse=True)[1].reshape(-1)
     looser = problem.epsilon + (2 if problem.constraints.compares_with_everybody else 4) * eta * (
-        1 + SETTINGS.tolerance.parts
+        1 + SETTINGS.tolerance.solved
     )
     return replace(PartsProblem.from_parts(problem, part_of).problem, epsilon=looser)
 
@@ -99,7 +99,7 @@ class LazyConstraints:
         whole, problem = reduced.original, reduced.problem
         pairs: IntArray = whole.constraints.pairs
         excess = _log_ratios(whole, atoms) - whole.epsilon
-        violated = excess.max(axis=0, initial=0.0) > SETTINGS.tolerance.lazy_constraint * whole.epsilon
+        violated = excess.max(axis=0, initial=0.0) > SETTINGS.tolerance.solved * whole.epsilon
         known = {tuple(pair) for pair in problem.constraints.pairs.tolist()}
         fresh = [i for i in np.unique(excess.argmax(axis=0)[violated]) if tuple(pairs[i].tolist()) not in known]
         if not fresh:

@@ -51,7 +51,7 @@ def descend_by_tangents(
     slopes: FloatArray,
     prices: FloatArray,
     longest: int,
-    least: float = SETTINGS.tolerance.near_zero,
+    least: float = SETTINGS.tolerance.solved,
 ) -> FloatArray:
     """All atoms on these descents; each starts at the minimum of its slopes and stops when nothing improves."""
     before, met = np.full(len(slopes), np.inf), []

@@ -60,7 +60,7 @@ class TangentSearch:
     def polish(self, atoms: FloatArray, prices: FloatArray) -> FloatArray:
         some = atoms[: self._starts]
         if self.objective.square is not None:
-            return self._descend(tangents(self.objective, some, SETTINGS.tolerance.near_zero), prices)
+            return self._descend(tangents(self.objective, some, SETTINGS.tolerance.solved), prices)
         return self._descend(self._image_slopes(image(self.objective, some)), prices)
 
     def _image_slopes(self, images: FloatArray) -> FloatArray:
@@ -68,14 +68,14 @@ class TangentSearch:
 
     def _pool_slopes(self, prices: FloatArray) -> FloatArray:
         near = np.argsort(reduced_costs(self.objective, self._pool, prices))[: self._starts]
-        return tangents(self.objective, self._pool[near], SETTINGS.tolerance.near_zero)
+        return tangents(self.objective, self._pool[near], SETTINGS.tolerance.solved)
 
     def _random_slopes(self) -> FloatArray:
         """Every other one along a random direction of B, the others at random distributions."""
         k, B = self._starts, self.objective.square
         assert B is not None
         at = self._random.dirichlet(np.full(len(B), SETTINGS.search.spread), k)
-        slopes = tangents(self.objective, at, SETTINGS.tolerance.near_zero)
+        slopes = tangents(self.objective, at, SETTINGS.tolerance.solved)
         along = self._random.normal(size=(k, B.shape[1])) * self._random.uniform(
             0, SETTINGS.search.farthest, size=(k, 1)
         )
@@ -89,7 +89,7 @@ class TangentSearch:
             scale = np.maximum(np.abs(costs).max(axis=1, keepdims=True), 1.0) if squared else 1.0
             return cheapest_atoms(self.oracle, costs / scale, clock)
 
-        least = SETTINGS.tolerance.near_zero if squared else SETTINGS.search.least_entry
+        least = SETTINGS.tolerance.solved if squared else SETTINGS.search.least_entry
         atoms = descend_by_tangents(cheapest, self.objective, slopes, prices, SETTINGS.search.tangent_steps, least)
         if squared:
             return self._add_to_pool(atoms)

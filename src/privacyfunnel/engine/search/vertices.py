@@ -90,13 +90,16 @@ class VertexWalks:
         W *= np.where(rises, 1.0, -1.0)[:, None, :]
         limit = np.full(W.shape, np.inf)
         np.divide(
-            np.maximum(x_basic - polytope.low[basis], 0.0)[:, :, None], W, out=limit, where=SETTINGS.tolerance.step < W
+            np.maximum(x_basic - polytope.low[basis], 0.0)[:, :, None],
+            W,
+            out=limit,
+            where=SETTINGS.tolerance.solved < W,
         )
         np.divide(
             -np.maximum(polytope.high[basis] - x_basic, 0.0)[:, :, None],
             W,
             out=limit,
-            where=-SETTINGS.tolerance.step > W,
+            where=-SETTINGS.tolerance.solved > W,
         )
         leave = np.argmin(limit, axis=1)
         step = np.take_along_axis(limit, leave[:, None, :], 1)[:, 0]
@@ -160,7 +163,8 @@ class VertexWalks:
         x_basic = unscaled * column_scale[basis]
         snapped[rows, basis] = x_basic
         sound = (
-            (snapped >= polytope.low - SETTINGS.tolerance.step) & (snapped <= polytope.high + SETTINGS.tolerance.step)
+            (snapped >= polytope.low - SETTINGS.tolerance.solved)
+            & (snapped <= polytope.high + SETTINGS.tolerance.solved)
         ).all(axis=1)
         return Vertices(np.clip(snapped, polytope.low, polytope.high), basis)[np.flatnonzero(sound)]
 
@@ -231,7 +235,7 @@ class VertexSearch:
         return noise
 
     def polish(self, atoms: FloatArray, prices: FloatArray) -> FloatArray:
-        slopes = tangents(self.walks.objective, atoms, SETTINGS.tolerance.near_zero) - prices
+        slopes = tangents(self.walks.objective, atoms, SETTINGS.tolerance.solved) - prices
         return self._add_to_pool(self.walks.descend(self.walks.cheapest(slopes), prices))
 
     def _noise(self) -> FloatArray:
