@@ -50,8 +50,7 @@ from privacyfunnel.engine import plan
 from privacyfunnel.engine.bounds import dual_bounds, side_channels
 from privacyfunnel.engine.clock import WORK
 from privacyfunnel.engine.driver import ColumnGeneration, DualBound, Pace
-from privacyfunnel.engine.linear_uses import actions
-from privacyfunnel.engine.masters import blocks, moment, restricted_master, slack_masters
+from privacyfunnel.engine.masters import actions, blocks, moment, restricted_master, slack_masters
 from privacyfunnel.engine.objective import Objective
 from privacyfunnel.engine.oracles import constraint_oracle, credal_batch, oracle, polytope
 from privacyfunnel.engine.problem import Problem, Split
@@ -61,7 +60,6 @@ from privacyfunnel.engine.proofs import (
     class_cones,
     entropic,
     extreme_rays,
-    product_programme,
     products,
 )
 from privacyfunnel.engine.reductions import merge_equal, relaxations
@@ -446,7 +444,7 @@ def credal_simplex_kernel() -> None:
     vars(SETTINGS.plan)["few_credal_inputs"] = 0
 
 
-@without(products, product_programme, entered=plan._build_moment_products)
+@without(products, entered=plan._build_moment_products)
 def product_proofs() -> None:
     """statistics of few values: chords of squares, or groups of secrets"""
     drop_ways(plan._build_moment_products)
@@ -458,13 +456,13 @@ def squared_chord_proofs() -> None:
     drop_ways(plan._build_moment_chords)
 
 
-@without(product_programme.CredalProductCuts)
+@without(products.CredalProductCuts)
 def credal_product_rows() -> None:
     """statistics over sets of priors: proofs by the table's own rows"""
-    put(plan, product_programme.CredalProductCuts, lambda problem: None)
+    put(plan, products.CredalProductCuts, lambda problem: None)
 
 
-@without(plan._build_moment_credal, product_programme.CredalProductCuts)
+@without(plan._build_moment_credal, products.CredalProductCuts)
 def credal_product_proofs() -> None:
     """statistics over sets of priors: bounded by the table's own rows alone"""
     drop_ways(plan._build_moment_credal)

@@ -18,9 +18,8 @@ from privacyfunnel.engine.proofs.branch_and_bound import BranchAndBound
 from privacyfunnel.engine.proofs.chords import BoxedChords, ImageChords
 from privacyfunnel.engine.proofs.class_cones import ClassRelaxation, class_cones
 from privacyfunnel.engine.reductions.merge_equal import MergeEqual
-from privacyfunnel.engine.search.base import Search
 from privacyfunnel.engine.search.subspace import SubspaceSearch
-from privacyfunnel.engine.search.tangent import TangentSearch
+from privacyfunnel.engine.search.tangent import Search, TangentSearch
 from privacyfunnel.engine.search.vertices import VertexSearch
 from privacyfunnel.model.constraints import LinearConstraints
 from privacyfunnel.model.information import entropy_terms

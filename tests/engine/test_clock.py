@@ -20,9 +20,8 @@ from privacyfunnel.engine.oracles.oracle import Oracle
 from privacyfunnel.engine.oracles.polytope import build_polytope
 from privacyfunnel.engine.plan import choose_generation
 from privacyfunnel.engine.problem import Problem
-from privacyfunnel.engine.search.base import Search
 from privacyfunnel.engine.search.subspace import SubspaceSearch
-from privacyfunnel.engine.search.tangent import TangentSearch
+from privacyfunnel.engine.search.tangent import Search, TangentSearch
 from privacyfunnel.engine.search.vertices import VertexSearch
 from privacyfunnel.engine.settings import SETTINGS
 from privacyfunnel.engine.splits import split

@@ -9,8 +9,8 @@ import pytest
 from scipy.optimize import linprog
 
 from privacyfunnel.arrays import FloatArray
-from privacyfunnel.engine.linear_uses.actions import bound_by_prices, split_by_actions
 from privacyfunnel.engine.lp.highs import Programme
+from privacyfunnel.engine.masters.actions import bound_by_prices, split_by_actions
 from privacyfunnel.engine.masters.mixture import Moment
 from privacyfunnel.engine.objective import Objective
 from privacyfunnel.engine.oracles.constraint_oracle import ConstraintOracle
@@ -19,7 +19,7 @@ from privacyfunnel.engine.oracles.credal_constraints import CredalConstraints
 from privacyfunnel.engine.oracles.oracle import BoxCosts
 from privacyfunnel.engine.plan import choose_generation
 from privacyfunnel.engine.problem import Problem
-from privacyfunnel.engine.proofs.product_programme import CredalProductCuts
+from privacyfunnel.engine.proofs.products import CredalProductCuts
 from privacyfunnel.engine.splits import cone_constraints, linear_oracle, split, split_by_moment
 from privacyfunnel.model.constraints import LinearConstraints
 from privacyfunnel.model.credal.clopper_pearson import SCALE

@@ -118,7 +118,7 @@ def test_every_threshold_says_what_set_it() -> None:
     source = (Path(engine.__file__).parent / "settings.py").read_text(encoding="utf-8").splitlines()
     fields = [line for line in source if re.match(r"    [a-z_]+: .* = (?!field)", line)]
     assert len(fields) == sum(len(vars(group)) for group in vars(SETTINGS).values())
-    strategies = re.compile(r"\[(tolerance|memory|trials|[a-z_]+: [a-z0-9-]+.*)\]$")
+    strategies = re.compile(r"\[(tolerance|memory|nominal|signals|sensitivity.*|[a-z_]+: [a-z0-9-]+.*)\]$")
     assert not [line for line in fields if not strategies.search(line)]
 
 

@@ -17,7 +17,7 @@ from privacyfunnel.engine.bounds.dual_bounds import Prover
 from privacyfunnel.engine.objective import Objective, reduced_costs
 from privacyfunnel.engine.oracles.constraint_oracle import ConstraintOracle
 from privacyfunnel.engine.oracles.oracle import Oracle, cheapest_in_box, is_secret_box, secret_box
-from privacyfunnel.engine.search.base import Search
+from privacyfunnel.engine.search.tangent import Search
 from privacyfunnel.model.constraints import LinearConstraints
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise

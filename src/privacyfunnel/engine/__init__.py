@@ -8,15 +8,15 @@ driver.py      the one loop: master, search, proof, bound
 masters/       restricted_master.py  the linear programme over known atoms and its slack   slack_masters.py  entropies
                blocks.py  very many inputs      average.py  an average constraint
                moment.py  second moments        mixture.py  their interior point method
+               actions.py  outputs that are actions, and actions on a line
 oracles/       linear minima over the feasible atoms: oracle.py (closed form, one dimension), polytope.py (batched),
                constraint_oracle.py (HiGHS), credal_batch.py (credal sets, batched); credal_constraints.py  their rules
 search/        atoms of small reduced cost: vertices.py, tangent.py, subspace.py, direction.py; base.py what they share
 proofs/        lower bounds on reduced costs: branch_and_bound.py over chords.py, class_cones.py and extreme_rays.py,
-               products.py and product_programme.py, entropic.py
+               products.py and products.py, entropic.py
 bounds/        dual_bounds.py  proofs at prices, relaxations         side_channels.py  those of SRLIP together
 reductions/    merge_equal.py  inputs that no constraint distinguishes; relaxations.py  fewer or looser constraints
 lp/            highs.py  large linear programmes                     batched_simplex.py  many small ones at once
-linear_uses/   actions.py  outputs that are actions, and actions on a line
 """
 
 from privacyfunnel.engine.driver import Progress

@@ -8,7 +8,7 @@ costs at least λ·p + min_v (cost(v) − λ·v), so every proof bounds the opti
 that of the best known split.
 
 The master decides what is minimised: an entropy (masters/slack_masters.py, blocks.py), a second moment (moment.py),
-an entropy under an average constraint (average.py), or squared error on a line (linear_uses/actions.py).
+an entropy under an average constraint (average.py), or squared error on a line (masters/actions.py).
 """
 
 from abc import ABC, abstractmethod

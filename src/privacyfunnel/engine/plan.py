@@ -29,13 +29,11 @@ from privacyfunnel.engine.problem import Problem
 from privacyfunnel.engine.proofs.branch_and_bound import BranchAndBound, Relaxation
 from privacyfunnel.engine.proofs.chords import BoxedChords, ImageChords, SquaredChords
 from privacyfunnel.engine.proofs.class_cones import ClassRelaxation, class_cones
-from privacyfunnel.engine.proofs.product_programme import CredalProductCuts
-from privacyfunnel.engine.proofs.products import ProductRelaxation, build_constraint_cone
+from privacyfunnel.engine.proofs.products import CredalProductCuts, ProductRelaxation, build_constraint_cone
 from privacyfunnel.engine.reductions.merge_equal import MergeEqual
 from privacyfunnel.engine.reductions.relaxations import group_secrets
-from privacyfunnel.engine.search.base import ObjectiveSearch, Search
 from privacyfunnel.engine.search.subspace import SubspaceSearch
-from privacyfunnel.engine.search.tangent import TangentSearch
+from privacyfunnel.engine.search.tangent import ObjectiveSearch, Search, TangentSearch
 from privacyfunnel.engine.search.vertices import VertexSearch
 from privacyfunnel.engine.settings import SETTINGS
 

@@ -14,6 +14,7 @@ For any prices λ, every split has value at least λ·p + min_v (cost(v) − λ�
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -214,6 +215,11 @@ class Problem:
             of_value = (self.objective.image_index == np.arange(self.objective.image_size)[:, None]) * self.prior
             towards = np.concatenate([towards, of_value / of_value.sum(axis=1, keepdims=True)])
         return self.mix_with_prior(towards)
+
+
+def atom_keys(atoms: FloatArray) -> Iterator[bytes]:
+    """What distinguishes atoms, up to rounding."""
+    return (atom.tobytes() for atom in np.round(atoms, SETTINGS.tolerance.atom_digits) + 0.0)  # −0 becomes 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)

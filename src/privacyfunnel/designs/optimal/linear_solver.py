@@ -24,7 +24,7 @@ from privacyfunnel.designs.optimal.problem_conversion import (
 from privacyfunnel.designs.optimal.solver_interface import Optimum, SolverRequest
 from privacyfunnel.designs.size_limits import PUBLISHED_WELL
 from privacyfunnel.engine.clock import Clock
-from privacyfunnel.engine.linear_uses.actions import (
+from privacyfunnel.engine.masters.actions import (
     bound_by_prices,
     direct_action_split,
     split_by_actions,

@@ -20,7 +20,7 @@ All costs are in units of the master's value, so that e is relative.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -39,8 +39,8 @@ from privacyfunnel.engine.masters.restricted_master import (
     split_by_forced_response,
 )
 from privacyfunnel.engine.objective import Objective, costs, reduced_costs
-from privacyfunnel.engine.problem import Problem
-from privacyfunnel.engine.search.base import ObjectiveSearch
+from privacyfunnel.engine.problem import Problem, atom_keys
+from privacyfunnel.engine.search.tangent import ObjectiveSearch
 from privacyfunnel.engine.settings import SETTINGS
 from privacyfunnel.errors import SolverError
 
@@ -287,7 +287,7 @@ class MomentMaster(Master):
     def _add(self, atoms: FloatArray) -> IntArray:
         """Add the atoms that are new; the index of each."""
         places, fresh = [], []
-        for i, key in enumerate(_keys(atoms)):
+        for i, key in enumerate(atom_keys(atoms)):
             if key not in self._seen:
                 self._seen[key] = len(self._seen)
                 fresh.append(i)
@@ -305,7 +305,7 @@ class MomentMaster(Master):
         spare = mixed.reduced[order] < SETTINGS.moments.spare * mixed.regularised_value
         keep = np.sort(order[(filled[order] > SETTINGS.moments.light) | spare])
         self._atoms, self._weights = self._atoms[keep], mixed.weights[keep]
-        self._seen = {key: i for i, key in enumerate(_keys(self._atoms))}
+        self._seen = {key: i for i, key in enumerate(atom_keys(self._atoms))}
 
     def best(self, clock: Clock) -> tuple[FloatArray, FloatArray, float]:
         """The best mixture, with few atoms."""
@@ -391,8 +391,3 @@ class MomentBound(DualBound):
         self.bound = max(self.bound, sound)
         master.proof_loss = max(tight - self.bound, 0.0)
         return proof.atoms
-
-
-def _keys(atoms: FloatArray) -> Iterator[bytes]:
-    """What distinguishes atoms, up to rounding."""
-    return (atom.tobytes() for atom in np.round(atoms, SETTINGS.tolerance.key_digits) + 0.0)  # −0 becomes 0

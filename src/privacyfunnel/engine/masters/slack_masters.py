@@ -22,7 +22,7 @@ from privacyfunnel.engine.masters.restricted_master import (
     repair_split,
 )
 from privacyfunnel.engine.problem import Problem
-from privacyfunnel.engine.search.base import Search
+from privacyfunnel.engine.search.tangent import Search
 from privacyfunnel.engine.settings import SETTINGS
 
 

@@ -25,7 +25,7 @@ from privacyfunnel.engine.clock import FOREVER, Clock
 from privacyfunnel.engine.lp.highs import DUAL, INF, Programme
 from privacyfunnel.engine.objective import tangents
 from privacyfunnel.engine.problem import Problem
-from privacyfunnel.engine.search.base import descend_by_tangents, distinct_atoms
+from privacyfunnel.engine.search.tangent import descend_by_tangents, distinct_atoms
 from privacyfunnel.engine.settings import SETTINGS
 
 

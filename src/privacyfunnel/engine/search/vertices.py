@@ -14,6 +14,8 @@ from privacyfunnel.engine.clock import FOREVER, WORK, Clock
 from privacyfunnel.engine.lp.batched_simplex import inverses
 from privacyfunnel.engine.objective import Objective, reduced_costs, tangents
 from privacyfunnel.engine.oracles.polytope import Polytope
+from privacyfunnel.engine.problem import atom_keys
+from privacyfunnel.engine.search.tangent import square_slopes
 from privacyfunnel.engine.settings import SETTINGS
 
 
@@ -33,8 +35,8 @@ class Vertices:
     def index_by_atom(self, inputs: int) -> dict[bytes, int]:
         """For every different atom, up to rounding, the first vertex that is it."""
         first: dict[bytes, int] = {}
-        for i, atom in enumerate(np.round(self.x[:, :inputs], SETTINGS.tolerance.atom_digits) + 0.0):  # -0 becomes 0
-            first.setdefault(atom.tobytes(), i)
+        for i, key in enumerate(atom_keys(self.x[:, :inputs])):
+            first.setdefault(key, i)
         return first
 
 
@@ -239,17 +241,10 @@ class VertexSearch:
         return self._add_to_pool(self.walks.descend(self.walks.cheapest(slopes), prices))
 
     def _noise(self) -> FloatArray:
-        d, B = self.polytope.inputs, self.walks.objective.square
-        if B is None:
-            return self._random.exponential(size=(self.starts, d)) * self._random.uniform(
-                0, SETTINGS.search.noise, size=(self.starts, 1)
-            )
-        # A square has slopes of its own size: along chance directions of B, and at chance distributions.
-        along = self._random.normal(size=(self.starts, B.shape[1])) * self._random.uniform(
-            0, SETTINGS.search.farthest, size=(self.starts, 1)
-        )
-        at = self._random.dirichlet(np.full(d, SETTINGS.search.spread), self.starts) @ B
-        return -2.0 * np.where(np.arange(self.starts)[:, None] % 2 == 0, along, at) @ B.T
+        if self.walks.objective.square is None:
+            scale = self._random.uniform(0, SETTINGS.search.noise, size=(self.starts, 1))
+            return self._random.exponential(size=(self.starts, self.polytope.inputs)) * scale
+        return square_slopes(self.walks.objective, self.starts, self._random)
 
     def _cheapest(self, prices: FloatArray) -> Vertices:
         """Those of the pool that cost least now."""
