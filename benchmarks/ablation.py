@@ -64,6 +64,7 @@ from privacyfunnel.engine.proofs import (
 )
 from privacyfunnel.engine.reductions import merge_equal, relaxations
 from privacyfunnel.engine.reductions.merge_equal import PartsProblem
+from privacyfunnel.engine.requests import Request
 from privacyfunnel.engine.search import direction as average_descent
 from privacyfunnel.engine.search import subspace, tangent, vertices
 from privacyfunnel.engine.settings import SETTINGS
@@ -340,10 +341,10 @@ def put(holder: object, thing: Any, other: object) -> None:
     setattr(holder, thing.__name__, other)
 
 
-def replace_way(made: object, other: Callable[[plan.Request, str], ColumnGeneration] | None = None) -> None:
+def replace_way(made: object, other: Callable[[Request, str], ColumnGeneration] | None = None) -> None:
     """Solve another way what these lines of the plan would: the next that fits, where none is named."""
 
-    def chosen(request: plan.Request) -> ColumnGeneration:
+    def chosen(request: Request) -> ColumnGeneration:
         way = next(way for way in plan.PLAN if way.when(request) and (way.build is not made or other is not None))
         return other(request, way.name) if other is not None and way.build is made else way.build(request, way.name)
 
@@ -353,7 +354,7 @@ def replace_way(made: object, other: Callable[[plan.Request, str], ColumnGenerat
 def drop_ways(*made: object) -> None:
     """Solve with the next line of the plan that fits."""
 
-    def chosen(request: plan.Request) -> ColumnGeneration:
+    def chosen(request: Request) -> ColumnGeneration:
         way = next(way for way in plan.PLAN if way.when(request) and way.build not in made)
         return way.build(request, way.name)
 

@@ -22,7 +22,6 @@ from privacyfunnel.engine.objective import Objective, costs, reduced_costs
 from privacyfunnel.engine.oracles.oracle import IntervalOracle
 from privacyfunnel.engine.oracles.polytope import build_polytope
 from privacyfunnel.engine.plan import (
-    Request,
     _build_moment_groups,
     _build_moment_programmes,
     _single_secret_bound,
@@ -32,6 +31,7 @@ from privacyfunnel.engine.proofs.branch_and_bound import BranchAndBound
 from privacyfunnel.engine.proofs.chords import SquaredChords, off_diagonal_bound
 from privacyfunnel.engine.proofs.products import ProductRelaxation, build_constraint_cone
 from privacyfunnel.engine.reductions.relaxations import SecretGroups
+from privacyfunnel.engine.requests import Request
 from privacyfunnel.engine.search.vertices import VertexSearch
 from privacyfunnel.engine.settings import SETTINGS
 from privacyfunnel.engine.splits import split_by_moment
