@@ -369,7 +369,7 @@ def nothing_simpler(*_: object) -> Callable[[float], float]:
 class PolytopeWalks(tangent.TangentSearch):
     """Descents by tangents over a polytope, in place of walks over its vertices."""
 
-    def __init__(self, polytope: polytope.Polytope, objective: Objective, *, in_turn: bool = False) -> None:
+    def __init__(self, polytope: polytope.Polytope, objective: Objective) -> None:
         shape = SimpleNamespace(objective=objective, size=polytope.inputs)
         super().__init__(polytope, cast(Problem, shape), vertices.VertexSearch.starts)
 
@@ -481,12 +481,6 @@ def moment_bound_by_groups() -> None:
     put(plan, plan._single_secret_bound, nothing_simpler)
 
 
-@without(moment.MomentMaster._thin)
-def thinner_mixtures() -> None:
-    """statistics: all atoms of the last mixture are outputs"""
-    put(moment.MomentMaster, moment.MomentMaster._thin, lambda self, atoms, weights: weights)
-
-
 @without(entropic.GibbsBoxes._bounds)
 def gibbs_steps() -> None:
     """average: one linear bound of a box, at the place of the box it came from"""
@@ -515,16 +509,6 @@ def subspace_search() -> None:
         )
 
     put(plan, subspace.SubspaceSearch, over_all)
-
-
-@without(vertices.VertexSearch)
-def inputs_in_turn() -> None:
-    """blocks: walks from random starts, not around each input in turn"""
-    put(
-        plan,
-        vertices.VertexSearch,
-        lambda polytope, objective, in_turn=False: vertices.VertexSearch(polytope, objective),
-    )
 
 
 @without(dual_bounds.RelaxationBound._bound_single_secrets)
@@ -638,12 +622,6 @@ def compact_floor() -> None:
         return polytope._assemble(A, none, A.max(axis=1, initial=0.0), problem.prior, problem.size)
 
     put(plan, polytope.build_polytope, in_full)
-
-
-@without(polytope._essential_constraints)
-def implied_rows() -> None:
-    """rows that another one implies stay"""
-    put(polytope, polytope._essential_constraints, lambda A: np.arange(len(A)))
 
 
 @without(chords.trim_boxes)

@@ -13,7 +13,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from benchmarks.ablation import Row, alone, instances, measure
+from benchmarks.ablation import FAILED, Row, alone, instances, measure
 from privacyfunnel.engine import settings
 from privacyfunnel.engine.clock import clock_for
 from privacyfunnel.engine.settings import SETTINGS
@@ -63,9 +63,7 @@ def solve(name: str, seconds: float, threshold: str = "", factor: float = 1.0) -
             return measure(limited, joint, None, name)
 
     found = alone(partial(work), 60.0)
-    if not isinstance(found, Row):
-        raise SystemExit(f"{name} with {threshold} × {factor:g}: {found}")
-    return found
+    return found if isinstance(found, Row) else Row(name, threshold, f"{FAILED}: {found}")
 
 
 def main(names: list[str]) -> None:
@@ -83,7 +81,8 @@ def main(names: list[str]) -> None:
                 sign = 1.0 if base.upwards else -1.0
                 value, gap = sign * (row.value - base.value) / base.scale, row.gap - base.gap
                 steps = row.steps / max(base.steps, 1) - 1
-                line = [threshold, f"{factor:g}", name, f"{value:+.3%}", f"{gap:+.3%}", f"{steps:+.1%}"]
+                changes = [f"{value:+.3%}", f"{gap:+.3%}", f"{steps:+.1%}"] if row.measured else [FAILED] * 3
+                line = [threshold, f"{factor:g}", name, *changes]
                 print(*line, flush=True)
                 kept[tuple(line[:3])] = line
     with FILE.open("w", encoding="utf-8", newline="") as file:

@@ -12,7 +12,7 @@ from privacyfunnel.engine.oracles.constraint_oracle import ConstraintOracle
 from privacyfunnel.engine.oracles.polytope import build_polytope
 from privacyfunnel.engine.problem import Problem
 from privacyfunnel.engine.search.subspace import RatioConstraints, SubspaceSearch
-from privacyfunnel.engine.search.vertices import VertexSearch, VertexWalks, Vertices
+from privacyfunnel.engine.search.vertices import VertexWalks, Vertices
 from privacyfunnel.engine.settings import SETTINGS
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import SRLIP
@@ -97,22 +97,6 @@ def allowed_atoms(search: SubspaceSearch, problem: Problem) -> FloatArray:
     assert len(clean) >= 0.9 * len(atoms)
     assert problem.is_feasible(clean).all()
     return atoms
-
-
-def test_every_input_has_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    problem = lip(5, 3, 200, 0.5)
-    search = VertexSearch(build_polytope(problem), problem.objective, in_turn=True)
-    wanted: list[int] = []
-    preferring = search._bias_slopes
-
-    def noted(noise: FloatArray, some: IntArray) -> FloatArray:
-        wanted.extend(some.tolist())
-        return preferring(noise, some)
-
-    monkeypatch.setattr(search, "_bias_slopes", noted)
-    met = np.concatenate([search.descend(np.full(200, 0.5)) for _ in range(search.patience)])
-    assert problem.is_feasible(problem.clean(met)).all()
-    assert set(wanted) == set(range(200))
 
 
 @given(seed=st.integers(0, 10**6), epsilon=st.floats(0.1, 1.5), share=st.floats(0.0, 1.0))

@@ -144,7 +144,7 @@ def _block_generation(problem: Problem) -> ColumnGeneration:
     search = (
         IntervalOracle(problem)
         if problem.constraints.is_one_dimensional
-        else VertexSearch(build_polytope(problem), problem.objective, in_turn=True)
+        else VertexSearch(build_polytope(problem), problem.objective)
     )
     return ColumnGeneration(SingleBlockMaster(problem, search), DualBound(), Pace(patience=search.patience))
 

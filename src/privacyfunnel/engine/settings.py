@@ -156,9 +156,8 @@ class Moments:
     relaxing_share: float = 0.2  # of a proof's time, for a relaxation [bound_by_the_table: statistics-population-5x80]
     relaxation_gap: float = 0.01  # relative gap of relaxations [bound_by_the_table: statistics-population-5x80]
     ending_share: float = 0.05  # of a time limit, for the final mixture [sensitivity]
-    most_thinned: int = 700  # entries of M up to which the mixture is thinned [thinner_mixtures: statistics-sees]
-    thinning_cost: float = 1e-7  # relative cost of a thinner mixture [thinner_mixtures: statistics-sees]
-    thinning_accuracy: float = 1e-2  # of that: accuracy of the final mixture [thinner_mixtures: statistics-sees]
+    final_cost: float = 1e-7  # relative: what leaving out light atoms may cost in the end [tolerance]
+    final_accuracy: float = 1e-2  # of that: accuracy of the final mixture [tolerance]
     interior_steps: int = 80  # most steps of the interior point method; some twenty are usual [sensitivity]
     boundary: float = 0.99  # of the way to the boundary: longest interior point step [sensitivity]
     least_weight: float = 1e-2  # of an even share: least starting weight of an atom [sensitivity]
@@ -208,7 +207,6 @@ class Searches:
     vertex_steps: int = 30  # of a long walk [vertex_search: lip-census]
     short_steps: int = 8  # of a walk of which every vertex is kept [vertex_search: lip-10x50]
     starting_share: float = 0.1  # of the time left, for first atoms [sensitivity]
-    starting_share_in_turn: float = 0.5  # the same where each input has its turn [inputs_in_turn: lip-10x1000]
     tangent_steps: int = 12  # of a descent [secret_box: sees-lip]
     sharpest: float = 1e-3  # least entry of an image at the start of a descent [secret_box: sees-lip]
     least_entry: float = 1e-6  # and on its way [secret_box: sees-lip]
@@ -227,7 +225,6 @@ class Searches:
     first_neighbours: int = 256  # inputs of the first subspaces [subspace_search: srlip-3-occupation]
     sharpness: tuple[float, float] = (-4.0, -1.0)  # log10 of least entries [subspace_search: srlip-3-occupation]
     fresh_walks: int = 8  # one in so many starts from no known atom [subspace_search: srlip-3-occupation]
-    staircases: int = 12  # random pairings to start with [interval_table: statistics-2x60]
     interval_entries: int = 1 << 22  # of the table of pairs priced together [memory]
 
 

@@ -30,7 +30,6 @@ from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.engine.bounds.dual_bounds import Prover
 from privacyfunnel.engine.clock import Clock, TimeUpError
 from privacyfunnel.engine.driver import ColumnGeneration, DualBound, Master, Pace
-from privacyfunnel.engine.lp.highs import Programme
 from privacyfunnel.engine.masters.mixture import Mixture, Moment, solve_mixture
 from privacyfunnel.engine.masters.restricted_master import (
     PenaltySlack,
@@ -308,44 +307,19 @@ class MomentMaster(Master):
         self._seen = {key: i for i, key in enumerate(atom_keys(self._atoms))}
 
     def best(self, clock: Clock) -> tuple[FloatArray, FloatArray, float]:
-        """The best mixture, with few atoms."""
-        (atoms, weights), moments, least = self._kept, SETTINGS.moments, SETTINGS.tolerance.no_weight
-        cost, accuracy = moments.thinning_cost, moments.thinning_accuracy
-        for thinner in (True, False):
-            some = weights > least * weights.max()
-            few, begin = atoms[some], weights[some]
-            if thinner:
-                begin = self._thin(few, begin)
-                few, begin = few[begin > least], begin[begin > least]
-            with suppress(TimeUpError):
-                found = solve_mixture(self.problem, self.moment, few, begin, cost * accuracy, clock.deadline, cost)
-                off = np.abs(found.weights @ few / self.problem.prior - 1.0).max()
-                if off < SETTINGS.tolerance.solved and found.value <= self.value * (1 + cost):
-                    atoms, weights = few, found.weights
-                    break
-        some = weights > least * accuracy * weights.max()
+        """The best mixture without its lightest atoms, mixed once more."""
+        (atoms, weights), least = self._kept, SETTINGS.tolerance.no_weight
+        some = weights > least * weights.max()
+        few, cost = atoms[some], SETTINGS.moments.final_cost
+        with suppress(TimeUpError):
+            accuracy = SETTINGS.moments.final_accuracy * cost
+            found = solve_mixture(self.problem, self.moment, few, weights[some], accuracy, clock.deadline, cost)
+            off = np.abs(found.weights @ few / self.problem.prior - 1.0).max()
+            if off < SETTINGS.tolerance.solved and found.value <= self.value * (1 + cost):
+                atoms, weights = few, found.weights
+        some = weights > least * SETTINGS.moments.final_accuracy * weights.max()
         refining = Clock.from_limit(min(SETTINGS.driver.refining_seconds, clock.seconds_left))
         return refit_weights(self.problem.prior, weights[some], atoms[some], refining), atoms[some], self.value
-
-    def _thin(self, atoms: FloatArray, weights: FloatArray) -> FloatArray:
-        """Weights of a vertex of all mixtures with the same M and prior: no more atoms than M has entries."""
-        t = self.moment.moment_image(self.problem, atoms)
-        share = self.moment.moment_image(self.problem, self.problem.prior[None, :])[0]
-        i, j = np.triu_indices(t.shape[1])
-        if i.size > SETTINGS.moments.most_thinned:
-            return weights
-        scaled = t / np.sqrt(share)
-        columns = [scaled[:, i] * scaled[:, j], atoms / np.sqrt(self.problem.prior)]
-        if self.moment.most_entropy is not None:
-            columns.append(self.problem.costs(atoms)[:, None])
-        table = np.concatenate(columns, axis=1)
-        goal, off = weights @ table, SETTINGS.tolerance.feasible
-        programme = Programme()
-        programme.add_rows(goal - off, goal + off)
-        row, entry = np.nonzero(table)
-        cost = np.random.default_rng(1).random(len(atoms))
-        programme.add_columns(cost, np.searchsorted(row, np.arange(len(atoms))), entry, table[row, entry])
-        return np.maximum(programme.solution, 0.0) if programme.run() else weights
 
 
 class MomentBound(DualBound):

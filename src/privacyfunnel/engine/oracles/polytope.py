@@ -6,7 +6,7 @@ The rows of a promise are homogeneous. They know what they compare, and two shap
 - all pairs among k functionals are compared (LDP): a floor t with t <= L_s·v <= e^ε t, two rows per functional;
 - anything else: one row per inequality (L_E − e^ε L_F)·v <= 0.
 
-An inequality that holds at every corner of the simplex, or follows from another one on its own, is left out.
+An inequality that holds at every corner of the simplex is left out.
 """
 
 from dataclasses import dataclass, replace
@@ -102,7 +102,6 @@ def build_polytope(problem: Problem) -> Polytope:
     if rows.mutual_functionals is not None:
         return _assemble(*_floors(rows.mutual_functionals, loud), problem.prior, secrets)
     A = problem.inequalities
-    A = A[_essential_constraints(A)]
     return _assemble(A, np.zeros(A.shape[0]), A.max(axis=1, initial=0.0), problem.prior, secrets)
 
 
@@ -140,19 +139,3 @@ def _floors(L: FloatArray, loud: float) -> tuple[FloatArray, FloatArray, FloatAr
     A = np.concatenate([np.hstack([L, -t])[needs_lower], np.hstack([-L, loud * t])[needs_upper]])
     most = np.concatenate([L.max(axis=1)[needs_lower], np.full(int(needs_upper.sum()), loud * L.max())])
     return A, np.zeros(A.shape[0]), most
-
-
-def _essential_constraints(A: FloatArray) -> IntArray:
-    """Rows that no other single row implies: row i follows from row j when A_i >= f A_j for some f >= 0."""
-    kept = list(range(A.shape[0]))
-    for i in range(A.shape[0]):
-        others = A[[j for j in kept if j != i]]
-        ratio = np.full(others.shape, np.inf)
-        np.divide(A[i], others, out=ratio, where=others != 0)
-        # f <= A_i/A_j where A_j > 0, f >= A_i/A_j where A_j < 0, and A_i >= 0 where A_j = 0.
-        most = np.where(others > 0, ratio, np.inf).min(axis=1)
-        least = np.maximum(np.where(others < 0, ratio, 0.0).max(axis=1), 0.0)
-        zero_is_fine = np.where(others == 0, A[i] >= 0, True).all(axis=1)
-        if ((least <= most) & zero_is_fine).any():
-            kept.remove(i)
-    return np.array(kept, dtype=np.int64)

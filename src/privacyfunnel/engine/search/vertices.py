@@ -179,12 +179,10 @@ class VertexSearch:
     """Walks over the vertices of a polytope from chance starts, and from the best of a pool of those that were met."""
 
     starts = SETTINGS.search.vertex_starts  # walks at once
+    patience = 1
 
-    def __init__(self, polytope: Polytope, objective: Objective, *, in_turn: bool = False) -> None:
-        """With `in_turn`, each search begins around the next inputs, so that every input has its turn: for runs in
-        which no proof says what walks from random starts have missed."""
-        self.walks, self.polytope, self._in_turn, self._next = VertexWalks(polytope, objective), polytope, in_turn, 0
-        self.patience = -(-polytope.inputs // self.starts) if in_turn else 1
+    def __init__(self, polytope: Polytope, objective: Objective) -> None:
+        self.walks, self.polytope = VertexWalks(polytope, objective), polytope
         self._random = np.random.default_rng(1)
         m, n = polytope.matrix.shape
         self._pool = Vertices(np.empty((0, n)), np.empty((0, m), dtype=np.int64))
@@ -196,7 +194,7 @@ class VertexSearch:
     def start(self, clock: Clock = FOREVER) -> FloatArray:
         """For each input the atom that gives it most, as far as there is time: the others are found when missing."""
         inputs, batch = self.polytope.inputs, self.polytope.batch
-        until = clock.part(SETTINGS.search.starting_share_in_turn if self._in_turn else SETTINGS.search.starting_share)
+        until = clock.part(SETTINGS.search.starting_share)
         found = []
         for first in range(0, inputs, batch):
             if until.late:
@@ -206,12 +204,7 @@ class VertexSearch:
         return np.concatenate(found) if found else self._pool.x[:0, :inputs]
 
     def descend(self, prices: FloatArray, clock: Clock = FOREVER) -> FloatArray:
-        noise = self._noise()
-        if self._in_turn:
-            wanted = (self._next + np.arange(self.starts)) % self.polytope.inputs
-            self._next = int(wanted[-1]) + 1
-            noise = self._bias_slopes(noise, wanted)
-        starts = self.walks.cheapest(noise - prices, clock)
+        starts = self.walks.cheapest(self._noise() - prices, clock)
         return self._add_to_pool(self.walks.descend(starts.concatenate(self._cheapest(prices)), prices, clock))
 
     def cover(self, prices: FloatArray, missing: FloatArray, clock: Clock = FOREVER) -> FloatArray:
