@@ -223,6 +223,14 @@ def atom_keys(atoms: FloatArray) -> Iterator[bytes]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class EntropyFloor:
+    """The least conditional entropy of the secret: Σ q H(A v) >= least."""
+
+    secrets: FloatArray  # A: (c, d), P(S | input)
+    least: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class InputPart:
     """A class of inputs, its mass, and the problem within it."""
 

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 from privacyfunnel.engine.clock import FOREVER, Clock
 from privacyfunnel.engine.driver import ColumnGeneration
-from privacyfunnel.engine.masters.average import EntropyFloor
 from privacyfunnel.engine.masters.mixture import Moment
-from privacyfunnel.engine.problem import Problem
+from privacyfunnel.engine.problem import EntropyFloor, Problem
 from privacyfunnel.engine.settings import SETTINGS
 
 

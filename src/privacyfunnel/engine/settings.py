@@ -225,6 +225,7 @@ class Searches:
     first_neighbours: int = 256  # inputs of the first subspaces [subspace_search: srlip-3-occupation]
     sharpness: tuple[float, float] = (-4.0, -1.0)  # log10 of least entries [subspace_search: srlip-3-occupation]
     fresh_walks: int = 8  # one in so many starts from no known atom [subspace_search: srlip-3-occupation]
+    staircases: int = 12  # random pairings to start with [one_secret_bounds: lip-10x1000]
     interval_entries: int = 1 << 22  # of the table of pairs priced together [memory]
 
 

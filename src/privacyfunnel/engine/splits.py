@@ -7,13 +7,12 @@ import numpy as np
 from privacyfunnel.arrays import FloatArray, dense, sparse
 from privacyfunnel.engine.clock import Clock, clock_for
 from privacyfunnel.engine.driver import Progress
-from privacyfunnel.engine.masters.average import EntropyFloor
 from privacyfunnel.engine.masters.mixture import Moment
 from privacyfunnel.engine.oracles.constraint_oracle import ConstraintOracle
 from privacyfunnel.engine.oracles.credal_constraints import CredalConstraints, credal_cone_constraints
 from privacyfunnel.engine.oracles.oracle import Oracle
 from privacyfunnel.engine.plan import choose, choose_generation, choose_moment_generation
-from privacyfunnel.engine.problem import Problem, Split
+from privacyfunnel.engine.problem import EntropyFloor, Problem, Split
 from privacyfunnel.engine.reductions.merge_equal import MergeEqual
 from privacyfunnel.engine.reductions.relaxations import LazyConstraints
 from privacyfunnel.engine.requests import Request

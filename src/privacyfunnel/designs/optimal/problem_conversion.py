@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray, IntArray, dense, is_hardly_filled, nonzero_entries, sparse
-from privacyfunnel.engine import Problem, Split
 from privacyfunnel.engine.objective import Objective
+from privacyfunnel.engine.problem import Problem, Split
 from privacyfunnel.errors import ParameterError
 from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.exact_arithmetic import merge_outputs

@@ -13,8 +13,6 @@ Prices are (λ, μ) together. Atoms are found by descent (search/direction.py); 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray
@@ -23,7 +21,7 @@ from privacyfunnel.engine.driver import Master
 from privacyfunnel.engine.lp.highs import INF, Programme
 from privacyfunnel.engine.objective import reduced_costs
 from privacyfunnel.engine.oracles.polytope import build_polytope
-from privacyfunnel.engine.problem import Problem, Proof
+from privacyfunnel.engine.problem import EntropyFloor, Problem, Proof
 from privacyfunnel.engine.proofs.branch_and_bound import BranchAndBound
 from privacyfunnel.engine.proofs.entropic import (
     AverageObjective,
@@ -36,14 +34,6 @@ from privacyfunnel.engine.search.direction import AverageDescent
 from privacyfunnel.engine.settings import SETTINGS
 from privacyfunnel.errors import SolverError
 from privacyfunnel.model.information import entropy_terms
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class EntropyFloor:
-    """The least conditional entropy of the secret: Σ q H(A v) >= least."""
-
-    secrets: FloatArray  # A: (c, d), P(S | input)
-    least: float
 
 
 class AverageMaster(Master):

@@ -12,6 +12,7 @@ sets) are oracles. Two more have closed forms and stand here:
                   :math:`v_x = (r_y - t) / (r_y - r_x)`. All of them are priced in a table, without search or branching.
 """
 
+from collections import deque
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -216,8 +217,10 @@ class IntervalOracle:
 
     def __init__(self, problem: Problem) -> None:
         self.r = coordinate(problem)
+        self.prior = problem.prior
         self._terms = problem.objective.terms
         self._square: FloatArray | None = None
+        self._random = np.random.default_rng(1)
         self.low, self.high = ends(problem, self.r)
         self.singles = np.flatnonzero((self.r >= self.low) & (self.r <= self.high))
 
@@ -226,8 +229,56 @@ class IntervalOracle:
         self._square = objective.gram_matrix
 
     def start(self, clock: Clock = FOREVER) -> FloatArray:
-        """The single values; pairs are found with the first prices."""
-        return np.eye(self.r.size)[self.singles]
+        """Splits of the prior, made by pairing values from below with values from above in several orders."""
+        rising = np.argsort(self.r)
+        orders = [(i, j) for i in (rising, rising[::-1]) for j in (rising, rising[::-1])]
+        orders += [
+            (self._random.permutation(rising), self._random.permutation(rising))
+            for _ in range(SETTINGS.search.staircases)
+        ]
+        WORK.entries += SETTINGS.work.descent * len(orders)
+        atoms = [np.eye(self.r.size)[self.singles]]
+        atoms += [self._staircase(below, above) for below, above in orders]
+        return np.concatenate(atoms)
+
+    def _staircase(self, below: IntArray, above: IntArray) -> FloatArray:
+        """Pair the first value left over from below with the first from above, until one of them is used up.
+
+        The end is the one farther from the mean of what is left, so that the mean stays inside. Values in between
+        serve as partners once the other side has run out.
+        """
+        r, left = self.r, self.prior.copy()
+        inside = (r >= self.low) & (r <= self.high)
+        low_side = deque([*below[r[below] < self.low], *below[inside[below] & (r[below] < self.high)]])
+        high_side = deque([*above[r[above] > self.high], *above[inside[above] & (r[above] > self.low)]])
+        pairs = []
+        mass, mean = 1.0, float(r @ left)
+        while low_side and high_side:
+            x, y = low_side[0], high_side[0]
+            end = self.low if mean <= 0.5 * (self.low + self.high) * mass else self.high
+            if inside[x] and inside[y]:
+                break
+            if inside[x]:
+                end = self.high
+            elif inside[y]:
+                end = self.low
+            if not r[x] < end < r[y]:
+                (low_side if r[x] >= end else high_side).popleft()
+                continue
+            share = (r[y] - end) / (r[y] - r[x])
+            if not 0.0 < share < 1.0:  # the end is one of the two, to rounding
+                (low_side if share == 1.0 else high_side).popleft()
+                continue
+            amount = min(left[x] / share, left[y] / (1.0 - share))
+            pairs.append((x, y, end))
+            mass, mean = mass - amount, mean - amount * end
+            used_up = low_side if left[x] / share <= amount else high_side
+            left[x], left[y] = left[x] - amount * share, left[y] - amount * (1.0 - share)
+            used_up.popleft()
+        if not pairs:
+            return np.empty((0, r.size))
+        x_all, y_all, end_all = (np.array(column) for column in zip(*pairs, strict=True))
+        return self._pair_atoms(x_all.astype(np.int64), y_all.astype(np.int64), end_all)
 
     def descend(self, prices: FloatArray, clock: Clock = FOREVER) -> FloatArray:
         return self._price_all(prices)[0]
@@ -276,7 +327,7 @@ class IntervalOracle:
             atoms.append(self._pair_atoms(partner, above, end))
         return np.concatenate(atoms), least
 
-    def _pair_atoms(self, x: IntArray, y: IntArray, end: float) -> FloatArray:
+    def _pair_atoms(self, x: IntArray, y: IntArray, end: float | FloatArray) -> FloatArray:
         atoms = np.zeros((x.size, self.r.size))
         share = (self.r[y] - end) / (self.r[y] - self.r[x])
         atoms[np.arange(x.size), x] = share
