@@ -227,7 +227,7 @@ def test_categories_that_no_row_has_are_in_no_file(tmp_path: Path, capsys: pytes
         for suffix, write in ((".parquet", whole.write_parquet), (".arrow", whole.write_ipc)):
             write(tmp_path / f"people{suffix}")
             out = tmp_path / "out"
-            found_by(capsys, *asked(tmp_path / f"people{suffix}", out, "--keep", "who", "--force"))
+            found_by(capsys, *asked(tmp_path / f"people{suffix}", out, "--keep", "who", "--accept-kept", "--force"))
             assert b"NOBODY-HERE" not in (out / f"sanitised{suffix}").read_bytes()
             kept = (pl.read_parquet if suffix == ".parquet" else pl.read_ipc)(out / f"sanitised{suffix}")["who"]
             assert sorted(kept.unique().to_list()) == ["Ada", "Bob"]

@@ -17,7 +17,7 @@ from privacyfunnel.cli.apply_command import row_facts
 from privacyfunnel.cli.design_command import content as designed_content
 from privacyfunnel.cli.design_command import format_summary as designed_told
 from privacyfunnel.cli.design_command import lines as designed_lines
-from privacyfunnel.cli.spec_options import Given, SpecCommand, build_spec, takes_spec
+from privacyfunnel.cli.spec_options import Given, SpecCommand, build_spec, fields_of, takes_spec
 from privacyfunnel.spec import FIELDS
 
 # What a cluster cannot do: read one file's format, look at the secret, keep a ledger, draw reports or from a seed.
@@ -63,7 +63,7 @@ def _spark() -> None:
 
 
 @commands.command(cls=SpecCommand)
-@takes_spec("design", ELSEWHERE)
+@takes_spec(*fields_of("design", ELSEWHERE))
 def design(table: Name = None, *, given: Given, query: SelectOption = None, as_json: Json = False) -> None:
     """Make and certify the protocol from counts that the cluster makes, and draw nothing."""
     from privacyfunnel.release.design import design_file
@@ -78,7 +78,7 @@ def design(table: Name = None, *, given: Given, query: SelectOption = None, as_j
 
 
 @commands.command(cls=SpecCommand)
-@takes_spec("apply", (*ELSEWHERE, "bins", "merge_secrets", "into"))
+@takes_spec(*fields_of("apply", (*ELSEWHERE, "bins", "merge_secrets", "into")))
 def apply(
     protocol: Annotated[Path, typer.Argument(readable=False, help="The protocol.json that design or sanitise wrote.")],
     table: Name = None,
@@ -104,7 +104,7 @@ def apply(
 
 
 @commands.command(cls=SpecCommand)
-@takes_spec("sanitise", (*ELSEWHERE, "into"))
+@takes_spec(*fields_of("sanitise", (*ELSEWHERE, "into")))
 def sanitise(
     table: Name = None,
     *,

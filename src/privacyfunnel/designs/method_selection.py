@@ -44,13 +44,6 @@ class Choice:
     )
 
 
-def check_method(name: str) -> str:
-    """The name of a method, or `auto`."""
-    if name != AUTO and name not in methods.METHODS:
-        raise methods.unknown_method_error(name, (AUTO, *methods.METHODS))
-    return name
-
-
 def resolve_method(name: str, joint: Joint, promise: Promise, options: Options) -> tuple[Choice, Options]:
     """The method of that name, or the one that `auto` takes here; and the options as it gets them.
 

@@ -11,14 +11,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from privacyfunnel.atomic_files import StagedFiles, atomic_files, check_target
 from privacyfunnel.errors import OutputError, ParameterError
-from privacyfunnel.tables.readers.formats import SUFFIXES
+from privacyfunnel.tables.readers.formats import STEM, SUFFIXES, TABLES
 
 if TYPE_CHECKING:
     from privacyfunnel.mechanisms.sealing import SealedProtocol
     from privacyfunnel.release.row_sampler import RowSampler
 
-STEM = "sanitised"  # the name of a table, before the suffix of its format
-TABLES = tuple(f"{STEM}{suffix}" for suffix in SUFFIXES)
 PROTOCOL = "protocol.json"
 CODEBOOKS = ("codebook.csv", "codebook.tsv")
 SIGNATURE = f"{PROTOCOL}.sig"

@@ -8,7 +8,7 @@ import numpy as np
 
 from privacyfunnel.designs.optimal.count_skew import explain_skew
 from privacyfunnel.designs.optimal.solver_interface import Optimum, Progress, SolverRequest, StopReason
-from privacyfunnel.designs.optimal.solvers import SOLVERS
+from privacyfunnel.designs.optimal.solvers import find_solver
 from privacyfunnel.designs.size_limits import LARGEST_DIVIDED, LARGEST_PROBLEM
 from privacyfunnel.engine.clock import Clock, clock_for
 from privacyfunnel.errors import SizeError, check_positive
@@ -59,7 +59,7 @@ def optimal(
     use.refuse(joint)
     with clock_for(time_limit):
         clock = Clock.from_limit(time_limit)
-        found = SOLVERS[use.name](SolverRequest(joint, promise, use, sees_secret, gap, time_limit, progress))
+        found = find_solver(use)(SolverRequest(joint, promise, use, sees_secret, gap, time_limit, progress))
         # A search may end sooner, to leave time to seal what it found.
         late = clock.late or found.stopped is StopReason.TIME
     reached = abs(found.bound - found.value) <= use.tolerance(gap, found.value) + ROUNDING * (1 + abs(found.bound))
