@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from privacyfunnel.release.design import DesignResult, design, design_file
     from privacyfunnel.release.estimator import Sanitiser
     from privacyfunnel.release.release import Release
-    from privacyfunnel.release.release_files import ReportPage
     from privacyfunnel.release.sanitise import sanitise, sanitise_file
     from privacyfunnel.spec import ReleaseSpec
     from privacyfunnel.tables.coding.bins import Bins
@@ -59,7 +58,6 @@ __version__ = "0.1.0"
 
 # Where each public name is at home.
 _MODULES = {
-    "ReportPage": "release.release_files",
     "Merge": "tables.coding.merges",
     "DomainFile": "tables.coding.domain_file",
     "RowKey": "mechanisms.sampling",
@@ -162,7 +160,6 @@ __all__ = [
     "Query",
     "Release",
     "ReleaseSpec",
-    "ReportPage",
     "RowKey",
     "Sanitiser",
     "SealedProtocol",

@@ -54,7 +54,7 @@ def release(
     table = write(people, folder / f"people.{suffix}")
     spec = ReleaseSpec(secret=("ill",), publish=("town",), promise=LIP(1), method="randomised-response", keep=keep)
     sanitise_file(table, replace(spec, into=folder / "out"))
-    return table, folder / "out" / "protocol.json", folder / "out" / f"sanitised.{suffix}"
+    return table, folder / "out" / "owner" / "protocol.json", folder / "out" / "public" / f"sanitised.{suffix}"
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)

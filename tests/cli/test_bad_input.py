@@ -142,16 +142,16 @@ def test_numbers_that_are_not_binned_are_refused_with_the_way_to_bin_them(tmp_pa
 
 def test_what_exists_is_left_alone_unless_forced(adult: Path, into: Path) -> None:
     into.mkdir()
-    (into / "protocol.json").write_text("mine")
+    (into / "owner" / "protocol.json").write_text("mine")
     refused(sanitise(adult, into), "OutputError", "--force")
     assert [path.name for path in into.iterdir()] == ["protocol.json"]
-    assert (into / "protocol.json").read_text() == "mine"
+    assert (into / "owner" / "protocol.json").read_text() == "mine"
     assert run(*sanitise(adult, into, "--force")).returncode == 0
     assert sorted(path.name for path in into.iterdir()) == ["protocol.json", "sanitised.csv"]
 
 
 def test_the_table_itself_is_never_overwritten(tmp_path: Path) -> None:
-    path = tmp_path / "sanitised.csv"
+    path = tmp_path / "public" / "sanitised.csv"
     path.write_text("occupation,education\na,b\nc,d\n")
     refused(sanitise(path, tmp_path, "--force"), "OutputError", "must not be overwritten")
     assert path.read_text() == "occupation,education\na,b\nc,d\n"
@@ -214,13 +214,13 @@ def altered(released: Path, tmp_path: Path) -> Callable[..., Path]:
     """Writes the released protocol file with a change, and with a digest that fits it unless told otherwise."""
 
     def write(change: Callable[[Any], None], *, digested: bool = True) -> Path:
-        content = json.loads((released / "protocol.json").read_text())
+        content = json.loads((released / "owner" / "protocol.json").read_text())
         change(content)
         if digested:
             del content["digest"]
             canonical = json.dumps(content, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
             content["digest"] = hashlib.sha256(canonical.encode()).hexdigest()
-        path = tmp_path / "protocol.json"
+        path = tmp_path / "owner" / "protocol.json"
         path.write_text(json.dumps(content))
         return path
 
@@ -278,19 +278,19 @@ def test_a_damaged_protocol_file_is_found_out(adult: Path, altered: Callable[...
 
 @pytest.mark.parametrize("content", ["", "not json", "[1, 2]", '{"format": "another"}', "\0\0"])
 def test_what_is_no_protocol_file_is_refused(adult: Path, tmp_path: Path, content: str) -> None:
-    path = tmp_path / "protocol.json"
+    path = tmp_path / "owner" / "protocol.json"
     path.write_text(content)
     refused(["audit", path, adult], "ProtocolFileError", "protocol.json")
 
 
 def test_a_missing_protocol_file_is_refused(adult: Path, tmp_path: Path) -> None:
-    refused(["audit", tmp_path / "protocol.json", adult], "ProtocolFileError", "no protocol file")
+    refused(["audit", tmp_path / "owner" / "protocol.json", adult], "ProtocolFileError", "no protocol file")
 
 
 def test_categories_the_protocol_does_not_know_are_refused(adult: Path, released: Path, tmp_path: Path) -> None:
     path = tmp_path / "more.csv"
     path.write_text(adult.read_text() + "Private,Bootcamp,Divorced,Sales,Husband,White,Male,France,<=50K\n")
-    refused(["audit", released / "protocol.json", path], "TableError", "1 rows hold 1 others")
+    refused(["audit", released / "owner" / "protocol.json", path], "TableError", "1 rows hold 1 others")
 
 
 def test_other_rows_than_the_protocol_was_made_for_do_not_pass(adult: Path, released: Path, tmp_path: Path) -> None:
@@ -300,15 +300,19 @@ def test_other_rows_than_the_protocol_was_made_for_do_not_pass(adult: Path, rele
     telling = [row for row in rows[1:] if (row[1] == "Doctorate") == (row[3] == "Prof-specialty")]
     with path.open("w", newline="") as file:
         csv.writer(file).writerows([rows[0], *telling])
-    refused(["audit", released / "protocol.json", path], "GuaranteeError")
+    refused(["audit", released / "owner" / "protocol.json", path], "GuaranteeError")
 
 
 def test_another_secret_than_the_protocol_protects_is_refused(adult: Path, released: Path) -> None:
-    refused(["audit", released / "protocol.json", adult, "--secret", "income"], "ColumnError", "protects occupation")
+    refused(
+        ["audit", released / "owner" / "protocol.json", adult, "--secret", "income"],
+        "ColumnError",
+        "protects occupation",
+    )
 
 
 def test_a_table_that_was_not_drawn_from_the_protocol_is_found_out(adult: Path, released: Path, tmp_path: Path) -> None:
-    lines = (released / "sanitised.csv").read_text().splitlines(keepends=True)
+    lines = (released / "public" / "sanitised.csv").read_text().splitlines(keepends=True)
     cases = {
         "GuaranteeError": [lines[0], *reversed(lines[1:])],
         "TableError": lines[:-1],
@@ -317,7 +321,7 @@ def test_a_table_that_was_not_drawn_from_the_protocol_is_found_out(adult: Path, 
     for kind, content in cases.items():
         path = tmp_path / f"{kind}.csv"
         path.write_text("".join(content))
-        refused(["audit", released / "protocol.json", adult, "--sanitised", path, "--keep-order"], kind)
+        refused(["audit", released / "owner" / "protocol.json", adult, "--sanitised", path, "--keep-order"], kind)
 
 
 # -- the command line itself -------------------------------------------------------------------------------------------

@@ -122,10 +122,10 @@ def test_a_release_is_sanitised_audited_and_told_in_text_and_json(adult: Path, t
     assert found["rows"] == 48_842
     assert found["certified"] <= found["epsilon"] == 1
     assert found["for_publication"] is True
-    assert (into / "sanitised.csv").read_text().splitlines()[0] == "education,outcome"
+    assert (into / "public" / "sanitised.csv").read_text().splitlines()[0] == "education,outcome"
     again = told(
-        *("audit", into / "protocol.json", adult, "--secret", "occupation"),
-        *("--sanitised", into / "sanitised.csv"),
+        *("audit", into / "owner" / "protocol.json", adult, "--secret", "occupation"),
+        *("--sanitised", into / "public" / "sanitised.csv"),
     )
     assert again["holds"] is True
     assert again["certified"] == found["certified"] <= again["stated"] <= 1
@@ -139,7 +139,7 @@ def test_a_release_is_sanitised_audited_and_told_in_text_and_json(adult: Path, t
 
 def test_the_protocol_file_holds_no_counts_and_no_key(adult: Path, tmp_path: Path) -> None:
     told(*sanitise(adult, tmp_path / "out"))
-    content = json.loads((tmp_path / "out" / "protocol.json").read_text())
+    content = json.loads((tmp_path / "out" / "owner" / "protocol.json").read_text())
     assert set(content) == {
         *("format", "version", "made_with", "promise", "certificate", "secret", "publish", "combinations"),
         *("for_publication", "sees_secret", "kind", "law", "induced", "substitutes", "digest"),
@@ -186,10 +186,10 @@ def test_sanitise_writes_the_reports_that_are_asked_for(adult: Path, tmp_path: P
     assert "Armed-Forces" in owner
     assert "Armed-Forces" not in public
     assert f"{into / 'report.html'}" in done.stdout
-    (into / "sanitised.csv").unlink()
-    (into / "protocol.json").unlink()
+    (into / "public" / "sanitised.csv").unlink()
+    (into / "owner" / "protocol.json").unlink()
     refused(words, "OutputError", "report.html", "--force")
-    assert not (into / "sanitised.csv").exists()
+    assert not (into / "public" / "sanitised.csv").exists()
 
 
 def test_the_demo_runs_twice_only_when_forced_and_what_it_proposes_works(tmp_path: Path) -> None:

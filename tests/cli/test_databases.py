@@ -93,7 +93,7 @@ def test_the_commands_of_the_page_run_as_they_are_written(
     for command, there in zip(commands, (200, 400, 400), strict=True):
         words = shlex.split(command)
         found_by(capsys, *words)
-        assert pl.read_csv(Path(words[-1]) / "sanitised.csv").height == there
+        assert pl.read_csv(Path(words[-1]) / "public" / "sanitised.csv").height == there
         Path(NAME).unlink()  # it would refuse a second release of the same rows
 
 
@@ -108,7 +108,15 @@ def test_the_same_rows_make_the_same_release_wherever_they_lie(
     assert ours["rows"] == theirs["rows"] == ROWS
     for name in ("sanitised.csv", "protocol.json"):
         assert Path("db", name).read_text() == Path("csv", name).read_text()
-    audited = ["audit", "db/protocol.json", places[kind], "--query", SELECT, "--sanitised", "db/sanitised.csv"]
+    audited = [
+        "audit",
+        "db/owner/protocol.json",
+        places[kind],
+        "--query",
+        SELECT,
+        "--sanitised",
+        "db/public/sanitised.csv",
+    ]
     assert "together with the kept columns (fee) leak" in turned_down(capsys, *audited, "--keep", "fee")
     assert found_by(capsys, "scan", places[kind], "--query", "select job, town from people", "--secret", "job")["rows"]
 

@@ -82,7 +82,7 @@ def test_the_report_is_for_its_owner_only_and_public_files_are_for_everybody(
 def test_pictures_with_exact_shares_are_for_their_owner_only(some: Path, tmp_path: Path) -> None:
     into = tmp_path / "out"
     assert run(*sanitise(some, into)).returncode == 0
-    public = [into / "protocol.json", into / "sanitised.csv"]
+    public = [into / "owner" / "protocol.json", into / "public" / "sanitised.csv"]
     for folder, more in (("analyst", []), ("owner", ["--original", some])):
         done = run("estimate", *public, "--into", tmp_path / folder, *more, umask=0o022)
         assert done.returncode == 0, done.stderr

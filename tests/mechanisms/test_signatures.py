@@ -62,12 +62,12 @@ def test_a_signed_release_says_whose_it_is(
     some: Path, out: Path, keys: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     mark = signatures.fingerprint(signatures.load_public_key(keys / "mine.public.pem"))
-    files = [out / "protocol.json", some, "--sanitised", out / "sanitised.csv"]
+    files = [out / "owner" / "protocol.json", some, "--sanitised", out / "public" / "sanitised.csv"]
     found = found_by(capsys, "audit", *files, "--signed-by", keys / "mine.public.pem")
     assert found["signed_by"] == {"fingerprint": mark, "asked_for": True, "with_table": True}
     _, text, _ = said(capsys, "audit", *files)
     assert f"{mark}, a key that was not asked for" in text
-    estimate = ["estimate", out / "protocol.json", out / "sanitised.csv"]
+    estimate = ["estimate", out / "owner" / "protocol.json", out / "public" / "sanitised.csv"]
     found = found_by(capsys, *estimate, "--signed-by", keys / "mine.public.pem")
     assert found["signed_by"] == {"fingerprint": mark, "asked_for": True}
     assert f"Signed by {mark}, a key that was not asked for." in said(capsys, *estimate)[1]
@@ -113,7 +113,7 @@ def test_files_that_were_not_signed_so_are_refused(
     changed, part = ALTERED[what]
     into = copied(out, tmp_path / "out", **changed)
     key = ["--signed-by", keys / "mine.public.pem"] if asked else []
-    protocol, table = into / "protocol.json", into / "sanitised.csv"
+    protocol, table = into / "owner" / "protocol.json", into / "public" / "sanitised.csv"
     for words in (["audit", protocol, some, "--sanitised", table], ["estimate", protocol, table]):
         sentence = turned_down(capsys, *words, *key)
         assert sentence.startswith("SignatureError: ")
@@ -124,16 +124,22 @@ def test_another_key_and_no_signature_are_refused_where_a_key_was_asked_for(
     some: Path, out: Path, keys: Path, tmp_path: Path
 ) -> None:
     another = ["--signed-by", keys / "another.public.pem"]
-    refused(["audit", out / "protocol.json", some, *another], "SignatureError", "must be signed with the key SHA256:")
+    refused(
+        ["audit", out / "owner" / "protocol.json", some, *another],
+        "SignatureError",
+        "must be signed with the key SHA256:",
+    )
     bare = copied(out, tmp_path / "bare")
     (bare / "protocol.json.sig").unlink()
-    refused(["audit", bare / "protocol.json", some, *another], "SignatureError", "must be signed; there is no")
-    estimate = ["estimate", bare / "protocol.json", bare / "sanitised.csv"]
+    refused(
+        ["audit", bare / "owner" / "protocol.json", some, *another], "SignatureError", "must be signed; there is no"
+    )
+    estimate = ["estimate", bare / "owner" / "protocol.json", bare / "public" / "sanitised.csv"]
     refused([*estimate, *another], "SignatureError", "must be signed; there is no")
     assert told(*estimate)["signed_by"] is None
     # Signed with another key by someone who swapped the table: the owner's public key tells.
-    (bare / "sanitised.csv").write_bytes((bare / "sanitised.csv").read_bytes() + b"HS-grad\n")
-    told("sign", bare / "protocol.json", bare / "sanitised.csv", "--key", keys / "another.pem")
+    (bare / "public" / "sanitised.csv").write_bytes((bare / "public" / "sanitised.csv").read_bytes() + b"HS-grad\n")
+    told("sign", bare / "owner" / "protocol.json", bare / "public" / "sanitised.csv", "--key", keys / "another.pem")
     refused([*estimate, "--signed-by", keys / "mine.public.pem"], "SignatureError", "it is signed with SHA256:")
 
 
@@ -167,9 +173,13 @@ def test_keys_of_openssl_serve_too(some: Path, out: Path, tmp_path: Path, capsys
     key.chmod(0o600)
     public.write_text(OPENSSL_PUBLIC)
     into = copied(out, tmp_path / "out")
-    assert "exists already" in turned_down(capsys, "sign", into / "protocol.json", into / "sanitised.csv", "--key", key)
-    mark = found_by(capsys, "sign", into / "protocol.json", into / "sanitised.csv", "--key", key, "--force")
-    found = found_by(capsys, "audit", into / "protocol.json", some, "--signed-by", public)
+    assert "exists already" in turned_down(
+        capsys, "sign", into / "owner" / "protocol.json", into / "public" / "sanitised.csv", "--key", key
+    )
+    mark = found_by(
+        capsys, "sign", into / "owner" / "protocol.json", into / "public" / "sanitised.csv", "--key", key, "--force"
+    )
+    found = found_by(capsys, "audit", into / "owner" / "protocol.json", some, "--signed-by", public)
     assert found["signed_by"]["fingerprint"] == mark["signed_by"]
     assert found["signed_by"]["with_table"] is False
 
@@ -180,4 +190,9 @@ def test_a_release_that_replaces_a_signed_one_does_not_stand_beside_its_signatur
     into = copied(out, tmp_path / "again")
     told(*sanitise(some, into, "--force", "--again"))
     assert not (into / "protocol.json.sig").exists()
-    assert told("audit", into / "protocol.json", some, "--sanitised", into / "sanitised.csv")["signed_by"] is None
+    assert (
+        told("audit", into / "owner" / "protocol.json", some, "--sanitised", into / "public" / "sanitised.csv")[
+            "signed_by"
+        ]
+        is None
+    )

@@ -168,11 +168,11 @@ def test_every_function_gives_what_it_gives_for_rows_that_are_numbered(index: st
 
     saved = pf.sanitise(rows, pf.ReleaseSpec(promise=pf.LIP(EPSILON), **asked, keep="town")).save(tmp_path / "release")
     rows.to_csv(tmp_path / "table.csv", index=False)
-    released_file, outputs = saved / "sanitised.csv", tmp_path / "outputs.csv"
+    released_file, outputs = saved / "public" / "sanitised.csv", tmp_path / "outputs.csv"
     with pytest.raises(GuaranteeError, match="must hold for all that is published of a record"):  # towns add a little
-        pf.audit(saved / "protocol.json", tmp_path / "table.csv", sanitised=released_file, keep=["town"])
+        pf.audit(saved / "owner" / "protocol.json", tmp_path / "table.csv", sanitised=released_file, keep=["town"])
     pd.read_csv(released_file).drop(columns="town").to_csv(outputs, index=False)
-    audit = pf.audit(saved / "protocol.json", tmp_path / "table.csv", sanitised=outputs)
+    audit = pf.audit(saved / "owner" / "protocol.json", tmp_path / "table.csv", sanitised=outputs)
     assert audit.certified == sealed.epsilon
 
 

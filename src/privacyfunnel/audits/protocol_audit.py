@@ -27,6 +27,7 @@ from privacyfunnel.errors import ColumnError, GuaranteeError
 from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.input_domain import ColumnShares
 from privacyfunnel.mechanisms.kept_leakage import KeptLeakage, kept_leakage
+from privacyfunnel.mechanisms.protocol_file import find_protocol
 from privacyfunnel.mechanisms.sealing import SealedProtocol, certify
 from privacyfunnel.mechanisms.signatures import Signer, load_signed_protocol
 from privacyfunnel.notebook_html import facts_html
@@ -38,6 +39,7 @@ from privacyfunnel.release.findings.composition_leakage import (
 )
 from privacyfunnel.release.findings.population import PopulationBound, population_bound
 from privacyfunnel.release.output_layout import detect_layout
+from privacyfunnel.release.release_files import find_table
 from privacyfunnel.tables.coding.bins import Bins
 from privacyfunnel.tables.coding.merges import Merge
 from privacyfunnel.tables.readers.column_selection import categories_to_text
@@ -133,6 +135,7 @@ def audit(
     SignatureError
         If a signature is wrong, or missing where a key was asked for.
     """
+    protocol, sanitised = find_protocol(protocol), None if sanitised is None else find_table(sanitised)
     sealed, signer = load_signed_protocol(protocol, sanitised, signed_by)
     check_secret(sealed, secret)
     sealed.domain.check_secrets(merges)
@@ -152,7 +155,7 @@ def audit(
     draw = file = kept = None
     if sanitised is not None:
         order, published = (
-            find_row_order(Path(protocol), table, Path(sanitised), found.encoding.rows, ledger, keep_order),
+            find_row_order(protocol, table, sanitised, found.encoding.rows, ledger, keep_order),
             open_table(sanitised),
         )
         draw = judge_draw(sealed, found, published, order, keep)

@@ -40,7 +40,10 @@ def _print_schema(wanted: bool) -> None:
 @expand_groups
 def audit(
     protocol: Annotated[
-        Path, typer.Argument(readable=False, help="The protocol.json that sanitise wrote. With --matrix: the table.")
+        Path,
+        typer.Argument(
+            readable=False, help="The folder that sanitise wrote, or its protocol.json. With --matrix: the table."
+        ),
     ],
     table: Annotated[
         str | None, typer.Argument(help="The original table that the protocol was made for; a database with --query.")
@@ -112,6 +115,7 @@ def audit(
     """
     from privacyfunnel.errors import ParameterError
     from privacyfunnel.model.promises import find_promise as promise_called
+    from privacyfunnel.release.release_files import find_table
     from privacyfunnel.tables.coding.domain_file import read_domain
 
     epsilon = resolve_epsilon(epsilon, factor)
@@ -127,8 +131,19 @@ def audit(
         more |= {"keep_order": keep_order, "ledger": ledger}
         more |= {"domain": None if domain is None else read_domain(domain)}
         rows = find_source(table, query)
+        if protocol.is_dir():
+            sanitised = sanitised or find_table(protocol)
         _audit_protocol(
-            protocol, rows, parse_names(secret), sanitised, others, bins, written, draws, more, as_json=as_json
+            protocol,
+            rows,
+            parse_names(secret),
+            sanitised,
+            others,
+            bins,
+            written,
+            draws,
+            more,
+            as_json=as_json,
         )
         return
     if table is not None or sanitised is not None or with_ or keep or signed_by or draws or domain:

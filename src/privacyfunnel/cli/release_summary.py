@@ -73,6 +73,7 @@ def content(release: Release) -> dict[str, Any]:
         "protocol": str(release.protocol_file),
         "codebook": None if release.codebook is None else str(release.codebook),
         "reports": [str(page) for page in release.pages],
+        **({"signature": str(release.signature), "signed_by": release.signed_by} if release.signature else {}),
     }
 
 
@@ -115,6 +116,7 @@ def format_summary(release: Release) -> str:
             *([("unprotected", format_names(release.kept))] if release.kept else []),
             *([("excel-safe", EXCEL_SAFE)] if release.excel_safe else []),
             *([("reports", ", ".join(map(str, release.pages)))] if release.pages else []),
+            *([("signed by", f"{release.signed_by}: {release.signature}")] if release.signature else []),
             *([("dropped", format_names(release.dropped))] if release.dropped else []),
             *owner_summary.ledger_facts(release),
         ]

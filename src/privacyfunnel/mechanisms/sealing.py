@@ -40,7 +40,7 @@ from privacyfunnel.mechanisms.input_domain import (
 from privacyfunnel.mechanisms.mechanism import DescribableProtocol, Mechanism
 from privacyfunnel.mechanisms.outcomes import Outcomes, outcomes_from_json, outcomes_to_json
 from privacyfunnel.mechanisms.product import ProductMechanism
-from privacyfunnel.mechanisms.protocol_file import content_digest, from_text, read_text, to_text
+from privacyfunnel.mechanisms.protocol_file import content_digest, find_protocol, from_text, read_text, to_text
 from privacyfunnel.mechanisms.sampling import KeyStream, WordStream
 from privacyfunnel.mechanisms.unary_mechanism import UnaryEncodingMechanism
 from privacyfunnel.model.information import entropy
@@ -92,6 +92,12 @@ class SealedProtocol:
         """Whether the draw depends on the secret too."""
         return self.mechanism.sees_secret
 
+    @property
+    def is_publishable(self) -> bool:
+        """Whether it was made from noisy counts alone, so that its figures may be published."""
+        people = self.promise.population
+        return people is not None and people.rule.design_epsilon is not None
+
     def certified_inputs(self, law: Mechanism, joint: Joint, secrets: Sequence[str] = ()) -> tuple[Mechanism, Joint]:
         """What the promise is checked on, for a table that was found again among the inputs of the mechanism.
 
@@ -118,8 +124,10 @@ class SealedProtocol:
 
     @staticmethod
     def load(path: str | Path) -> SealedProtocol:
-        """Read a public protocol file, refusing what is damaged, foreign or of another version."""
-        return SealedProtocol.from_text(read_text(Path(path)), str(path))
+        """Read a protocol file, or that of a release by its folder; refuse what is damaged, foreign or of another
+        version."""
+        path = find_protocol(path)
+        return SealedProtocol.from_text(read_text(path), str(path))
 
     def to_text(self) -> str:
         """The text of the public protocol file."""

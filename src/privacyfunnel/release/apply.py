@@ -26,7 +26,6 @@ from privacyfunnel.spec.fields import BLUR, ERROR
 from privacyfunnel.spec.keywords import accept_older_keywords, combine, require_spec
 
 if TYPE_CHECKING:
-    from privacyfunnel.atomic_files import StagedFiles
     from privacyfunnel.release.ledger.repeats import LedgerReport
     from privacyfunnel.release.row_sampler import RowSampler
     from privacyfunnel.tables.coding.contingency import UnknownRows
@@ -165,25 +164,25 @@ def apply_file(
     release is recorded in the owner's ledger; a second one of the same rows about the same secret is refused unless the
     spec says `again`.
     """
-    from privacyfunnel.mechanisms.protocol_file import read_text
-    from privacyfunnel.release.destinations import resolve_destination
+    from privacyfunnel.mechanisms.protocol_file import find_protocol, read_text
     from privacyfunnel.release.ledger.ledger_file import Ledger, ledger_path
     from privacyfunnel.release.ledger.repeats import ProtocolText
     from privacyfunnel.release.publish import publish
+    from privacyfunnel.release.release_files import Destination
     from privacyfunnel.release.row_sampler import RowSampler
 
     spec = require_spec(spec, "apply_file(protocol, source")
-    protocol, source, into = Path(protocol), find_source(source, spec.query), spec.require_into()
+    protocol, source, into = find_protocol(protocol), find_source(source, spec.query), spec.require_into()
     text = read_text(protocol)
     sealed = SealedProtocol.from_text(text, str(protocol))
     table = source.open(spec.dialect)
-    place = resolve_destination(table, into, force=spec.force)
+    place = Destination.of_rows(table, into, force=spec.force)
     for given, what in ((source.file, "the table"), (protocol, "the protocol")):
         if given is not None and into.exists() and into.samefile(given):
             raise OutputError(f"'{into}' is {what} itself and must not be overwritten. Name another file.")
     book = Ledger(ledger_path(source) if spec.ledger is None else spec.ledger)
 
-    def finish(parts: StagedFiles, drawn: Path, remembered: LedgerReport) -> Applied:
+    def finish(staged: Path, remembered: LedgerReport) -> Applied:
         return replace(_make_applied(sampler, into), protocol_file=protocol, remembered=remembered)
 
     with book.open_session() as salt:

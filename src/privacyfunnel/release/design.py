@@ -160,14 +160,16 @@ def design_file(
     A codebook is written beside it where the table will show codes. Nothing is drawn. With `spec.counts` the file has a
     row per combination, and that column is the number of rows of each.
     """
-    from privacyfunnel.atomic_files import atomic_files, check_target, ensure_folder
+    from contextlib import ExitStack
+
+    from privacyfunnel.atomic_files import atomic_file, check_target, ensure_folder
     from privacyfunnel.release.codebook import codebook
-    from privacyfunnel.release.release_files import CODEBOOKS
+    from privacyfunnel.release.release_files import codebook_name
     from privacyfunnel.tables.writers.table_writer import write_batches
 
     spec = require_spec(spec, "design_file(source").require_columns()
     into, force = spec.require_into(), spec.force
-    book = into.with_name(CODEBOOKS[0])
+    book = into.with_name(codebook_name(".csv"))
     if into.suffix != ".json":
         raise OutputError(f"a protocol file must be called something.json; '{into.name}' is not. Rename it.")
     for path in (into, book) if into.parent.exists() else ():
@@ -177,11 +179,13 @@ def design_file(
         watch("counting", 0)
     contingency = count_table(table, spec).contingency if spec.counts is None else _count_table_contingency(table, spec)
     found = design_from_counts(contingency, spec, progress)
-    codes, owners = codebook(found.sealed, found.joint), not spec.is_private_design
-    with ensure_folder(into.parent), atomic_files(into.parent, force=force) as parts:
-        parts.begin(into.name, owner_only=owners).write_text(found.sealed.to_text(), encoding="utf-8")
+    codes, owners = codebook(found.sealed, found.joint), not found.sealed.is_publishable
+    with ensure_folder(into.parent), ExitStack() as stack:  # the protocol appears last
+        part = stack.enter_context(atomic_file(into, force=force, owner_only=owners))
+        part.write_text(found.sealed.to_text(), encoding="utf-8")
         if codes is not None:
-            write_batches(parts.begin(book.name, owner_only=owners), book.suffix, [codes])
+            part = stack.enter_context(atomic_file(book, force=force, owner_only=owners))
+            write_batches(part, book.suffix, [codes])
     return replace(found, protocol_file=into, codebook=None if codes is None else book)
 
 

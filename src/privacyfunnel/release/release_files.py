@@ -1,17 +1,28 @@
-"""A release as files: the table, its protocol and the pages about both, which appear and go together."""
+"""Where a release goes, and where its files are found again.
+
+    out/public/   the sanitised table, README.html, croissant.json, dcat.jsonld
+    out/owner/    report.html, release.toml, disclosure-record.json
+    protocol.json and the codebook are public where they were made from noisy counts, else the owner's
+
+`apply` writes one file, or a folder of parts.
+"""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from privacyfunnel.atomic_files import StagedFiles, atomic_files, check_target
-from privacyfunnel.errors import OutputError, ParameterError
+import numpy as np
+
+from privacyfunnel.atomic_files import OWNER, PUBLIC, atomic_file, atomic_folder, check_folder
+from privacyfunnel.errors import OutputError
 from privacyfunnel.tables.readers.formats import SUFFIXES
+from privacyfunnel.tables.readers.table_files import PartsTable, check_output, check_suffix, table_suffix
+from privacyfunnel.tables.readers.table_interface import Table
 
 if TYPE_CHECKING:
     from privacyfunnel.mechanisms.sealing import SealedProtocol
@@ -19,103 +30,112 @@ if TYPE_CHECKING:
 
 STEM = "sanitised"  # the name of a table, before the suffix of its format
 TABLES = tuple(f"{STEM}{suffix}" for suffix in SUFFIXES)
-PROTOCOL = "protocol.json"
-CODEBOOKS = ("codebook.csv", "codebook.tsv")
-SIGNATURE = f"{PROTOCOL}.sig"
-OWNER_REPORT, PUBLIC_REPORT = "report.html", "public-report.html"  # what the pages are called
-CROISSANT = "croissant.json"  # and a description for catalogues of data sets
+README, CROISSANT, DCAT = "README.html", "croissant.json", "dcat.jsonld"
+REPORT, SPEC = "report.html", "release.toml"
 
 
-@dataclass(frozen=True, slots=True)
-class ReportPage:
-    """A page about a release."""
+def audience(sealed: SealedProtocol) -> str:
+    """The folder for protocol and codebook: made from exact counts they can reveal a person's secret, so whoever holds
+    them must be trusted with the table (benchmarks attacks)."""
+    return PUBLIC if sealed.is_publishable else OWNER
 
-    name: str
-    text: str
-    owners: bool = False  # whether only the owner may read it
+
+def codebook_name(suffix: str) -> str:
+    """In the table's dialect where the table is text."""
+    return "codebook.tsv" if suffix.startswith(".tsv") else "codebook.csv"
 
 
 class OutputFile(NamedTuple):
     """A file that rows are written to."""
 
-    name: str
+    name: str  # below what is staged
     suffix: str
     rows: int | None = None  # how many; None for all that are left
 
 
 @dataclass(frozen=True, slots=True)
-class ReleaseFiles:
-    """Where a release goes, and whether it takes the place of one that is there."""
+class Destination:
+    """What appears: one file, a folder of parts, or the folder of a release with its table in `public`."""
 
-    folder: Path
-    suffix: str
+    path: Path
+    table: Path  # the file itself, the folder of parts, or the table of the release
+    suffix: str  # of the table, or of the first part
     force: bool = False
+    source: PartsTable | None = None  # the parts that a folder of parts is written like
 
-    @property
-    def table(self) -> Path:
-        return self.folder / f"{STEM}{self.suffix}"
+    @classmethod
+    def of_release(cls, into: Path, suffix: str, *, force: bool, source: Path | None = None) -> Destination:
+        """The folder of a release; refused early where it could not appear."""
+        _refuse_own_input([] if source is None else [source], into)
+        check_folder(into, force=force)
+        return cls(into, into / PUBLIC / f"{STEM}{suffix}", suffix, force)
 
-    @property
-    def protocol(self) -> Path:
-        return self.folder / PROTOCOL
-
-    @property
-    def codebook(self) -> Path:
-        """In the table's dialect where the table is text."""
-        return self.folder / CODEBOOKS[self.suffix.startswith(".tsv")]
+    @classmethod
+    def of_rows(cls, table: Table, into: Path, *, force: bool) -> Destination:
+        """A file for a table, a folder for one in parts; refused early where it could not appear."""
+        if isinstance(table, PartsTable):
+            _refuse_own_input(table.paths, into)
+            check_folder(into, force=force)
+            unlike = [name for name in table.names if table_suffix(Path(name)) is None]
+            if unlike:
+                raise OutputError(
+                    f"parts are written in the formats they are read in; '{unlike[0]}' is of one that is only read. "
+                    "Apply to that file by itself."
+                )
+            return cls(into, into, check_suffix(Path(table.names[0])), force, table)
+        if into.is_dir():
+            raise OutputError(f"'{into}' must be a file to write to; it is a directory. Name a file inside it.")
+        suffix = check_output(into, force=force) if into.parent.exists() else check_suffix(into)
+        return cls(into, into, suffix, force)
 
     def output_files(self, outgoing: RowSampler) -> Sequence[OutputFile]:
-        """One table."""
-        return [OutputFile(self.table.name, self.suffix)]
+        """The files of rows, one after another; a part gets as many as are published of it.
 
-    def refuse_early(self, source: Path | None) -> None:
-        """Before hours are spent, refuse a folder in which the release could not appear."""
-        if not self.folder.exists():
-            return
-        for name in TABLES:
-            if source is not None and (self.folder / name).exists() and (self.folder / name).samefile(source):
-                raise OutputError(
-                    f"'{self.folder / name}' is the table itself and must not be overwritten. Name another folder."
-                )
-        for name in (*self._tables, PROTOCOL, *CODEBOOKS):
-            check_target(self.folder / name, force=self.force)
-
-    def stage(self) -> AbstractContextManager[StagedFiles]:
-        """Files that appear together.
-
-        A protocol belongs to one table: a table in another format, and with force the old pages, codebook and signature
-        too, would describe a release that is no longer there.
+        In a random order rows go to any part: which part a row was in is part of where it stood.
         """
-        old = (*CODEBOOKS, OWNER_REPORT, PUBLIC_REPORT, CROISSANT, SIGNATURE) if self.force else ()
-        return atomic_files(self.folder, force=self.force, also_replace=(*self._tables, *old))
+        if self.source is None:
+            name = self.table.name if self.table == self.path else f"{PUBLIC}/{self.table.name}"
+            return [OutputFile(name, self.suffix)]
+        sizes = self.source.sizes
+        if outgoing.rows < sum(sizes):
+            bound = outgoing.bound_table
+            stays = np.concatenate([bound.inputs(chunk) >= 0 for chunk in bound.encoding.chunks()])
+            ends = list(accumulate(sizes))
+            sizes = [int(stays[end - size : end].sum()) for size, end in zip(sizes, ends, strict=True)]
+        named = zip(self.source.names, sizes, strict=True)
+        return [OutputFile(name, check_suffix(Path(name)), size) for name, size in named]
 
-    @property
-    def _tables(self) -> list[str]:
-        """The table, and tables in other formats where there are any; what is a folder is none."""
-        others = [name for name in TABLES if name != self.table.name and os.path.lexists(self.folder / name)]
-        return [self.table.name, *(name for name in others if not (self.folder / name).is_dir())]
+    @contextmanager
+    def stage(self) -> Iterator[Path]:
+        """The folder to write to; what is in it appears when the body is done."""
+        if self.source is None and self.table == self.path:
+            with atomic_file(self.path, force=self.force) as beside:
+                yield beside.parent
+        else:
+            with atomic_folder(self.path, force=self.force) as hidden:
+                yield hidden
 
 
-def save_release(table: Any, sealed: SealedProtocol, codebook: Any, into: Path, suffix: str, *, force: bool) -> Path:
-    """Write the frame of a release, its protocol and its codebook into the folder, all or none; the folder."""
-    from privacyfunnel.atomic_files import ensure_folder
-    from privacyfunnel.tables.readers.lazy_frames import frame_table
-    from privacyfunnel.tables.writers.table_writer import write_batches
+def _refuse_own_input(inputs: Sequence[Path], into: Path) -> None:
+    """Refuse an output folder that holds the input: replacing it would remove the originals."""
+    output = into.resolve()
+    inside = [path for path in inputs if path.resolve().is_relative_to(output)]
+    if inside:
+        raise OutputError(
+            f"the output folder '{into}' must not contain the input; '{inside[0]}' is in it. Name another folder."
+        )
 
-    if isinstance(table, str | Path):
-        raise OutputError(f"this release is in files already: {table}. Copy them.")
-    if suffix not in SUFFIXES:
-        raise ParameterError(f"suffix must be one of {', '.join(SUFFIXES)}; got '{suffix}'.")
-    files = ReleaseFiles(into, suffix, force=force)
-    for path in (files.table, files.protocol, files.codebook) if into.exists() else ():
-        check_target(path, force=force)
-    people = sealed.promise.population
-    owners = people is None or people.rule.design_epsilon is None  # made from the counts themselves
-    with ensure_folder(into), files.stage() as parts:
-        rows = frame_table(table)
-        write_batches(parts.begin(files.table.name), suffix, rows.batches(rows.columns))
-        parts.begin(files.protocol.name, owner_only=owners).write_text(sealed.to_text(), encoding="utf-8")
-        if codebook is not None:
-            book, beside = frame_table(codebook), parts.begin(files.codebook.name, owner_only=owners)
-            write_batches(beside, beside.suffix, book.batches(book.columns))
-    return into
+
+# -- releases that are there -----------------------------------------------------------------------------------------
+
+
+def find_table(path: str | Path) -> Path:
+    """The sanitised table that is meant: the file itself, or that of a release by its folder, or by an older name."""
+    path = Path(path)
+    folder = path if path.is_dir() else path.parent
+    names = TABLES if path.is_dir() else (path.name,) if path.name in TABLES and not path.exists() else ()
+    for each in (folder, folder / PUBLIC, folder.parent / PUBLIC):
+        for name in names:
+            if (each / name).exists():
+                return each / name
+    return path

@@ -11,6 +11,7 @@ from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
 
+from privacyfunnel.atomic_files import file_digest
 from privacyfunnel.audits.side_channel_audit import SideChannel
 from privacyfunnel.formatting import (
     format_epsilon,
@@ -22,13 +23,13 @@ from privacyfunnel.formatting import (
     format_points,
 )
 from privacyfunnel.hints import hint, word_for_command_line
+from privacyfunnel.mechanisms.protocol_file import PROTOCOL
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.names import format_names
-from privacyfunnel.release.release_files import PROTOCOL, STEM
-from privacyfunnel.release.sanitise import Release
+from privacyfunnel.release.release import Release
+from privacyfunnel.release.release_files import CROISSANT, DCAT, README
 from privacyfunnel.report.analyst import AnalystView
 from privacyfunnel.report.attacker import AttackerView
-from privacyfunnel.tables.readers.table_files import table_suffix
 
 MEANING = {
     "LIP": "A published record changes the probability of any value of {secret} by at most a factor of {factor}, up or "
@@ -48,9 +49,17 @@ ESTIMATED = (
     "From the published table and its protocol, anybody can estimate the original shares (privacyfunnel estimate). The "
     "expected error is given in percentage points, beside the true shares. The true shares are for you only."
 )
+BIASED = "Shares counted directly from the published values are biased."
 FOR_ANALYSTS = (
-    f"Estimate the original shares, with intervals that include the randomisation: privacyfunnel estimate {PROTOCOL} "
-    "sanitised.csv. Shares counted directly from the published values are biased."
+    f"Estimate the original shares from the table and {PROTOCOL}, with intervals that include the randomisation. "
+    f"{BIASED}"
+)
+WITHOUT_PROTOCOL = (
+    f"{PROTOCOL} was computed from exact counts and stays with the owner of the data: somebody who knows all other "
+    "rows could compute a person's secret from it.",
+    "With the table alone you can use each record as it is: count published values, compare groups, fit models. The "
+    f"promise above holds whatever you do. You cannot correct for the randomisation. {BIASED} How much, only "
+    f"{PROTOCOL} says: ask the owner for it, or for a release that was made from noisy counts.",
 )
 
 
@@ -83,11 +92,6 @@ def meaning(sealed: SealedProtocol) -> str:
     promise = sealed.promise
     template = MEANING.get(promise.name, ANY_MEANING)
     return template.format(secret=secret_name(sealed), factor=format_factor(promise.epsilon), promise=promise.name)
-
-
-def has_noisy_design(sealed: SealedProtocol) -> bool:
-    """Whether the protocol was computed from noisy counts, so that its figures are public."""
-    return _design_epsilon(sealed) is not None
 
 
 def _design_epsilon(sealed: SealedProtocol) -> float | None:
@@ -124,12 +128,12 @@ def public_scope_answers(sealed: SealedProtocol) -> list[tuple[str, str]]:
     return [
         ("the rows of this table", _rows_answer(sealed, sealed.promise.epsilon)),
         ("the population they were sampled from", _population_answer(sealed) or "Not promised."),
-        (f"somebody who also reads {PROTOCOL}", "Yes." if has_noisy_design(sealed) else "Not promised."),
+        (f"somebody who also reads {PROTOCOL}", "Yes." if sealed.is_publishable else "Not promised."),
     ]
 
 
 def _rows_answer(sealed: SealedProtocol, epsilon: float) -> str:
-    if has_noisy_design(sealed):
+    if sealed.is_publishable:
         return "No. A private design knows noisy counts only; it promises for the population."
     how = f"checked {sealed.mechanism.check_method}, on the integers that the draw used"
     return f"Yes, by a factor of at most {format_factor(epsilon)}, {how}."
@@ -167,7 +171,7 @@ def _side_channel_answer(side: SideChannel, sealed: SealedProtocol) -> str:
 
 def prior_statement(sealed: SealedProtocol) -> str:
     """Where beliefs start."""
-    source = "noisy counts that the protocol was computed from" if has_noisy_design(sealed) else "table"
+    source = "noisy counts that the protocol was computed from" if sealed.is_publishable else "table"
     return (
         f"Before the publication, an attacker's best estimate is the share of each value of {secret_name(sealed)} in "
         f"the {source}. A published record changes it within the limits shown here."
@@ -232,7 +236,7 @@ def publication_statement(sealed: SealedProtocol, *, drawn: bool) -> str:
     replaced = f"Each record's {column_names(sealed)} was replaced at random"
     if drawn:
         return f"{replaced}, with the probabilities shown here in whole percents."
-    if has_noisy_design(sealed):
+    if sealed.is_publishable:
         return f"{replaced}, with the probabilities in {PROTOCOL}."
     return f"{replaced}. The probabilities are in {PROTOCOL}; they were computed from exact counts."
 
@@ -261,11 +265,62 @@ def facts(release: Release, attacker: AttackerView, analyst: AnalystView) -> lis
     return found
 
 
+def readme_lead(release: Release) -> str:
+    """What the table is, in two sentences."""
+    sealed = release.sealed
+    kept = f" {format_names(release.kept)}: published unchanged." if release.kept else ""
+    return (
+        f"{release.rows:,} records. {column_names(sealed)} was randomised so that a record says little about "
+        f"{secret_name(sealed)}, which is not published.{kept}"
+    )
+
+
+def analyst_notes(sealed: SealedProtocol) -> list[str]:
+    """What somebody can do with the table, and what not."""
+    return [FOR_ANALYSTS] if sealed.is_publishable else [*WITHOUT_PROTOCOL]
+
+
+def estimate_commands(release: Release) -> str:
+    """Three lines that estimate the original shares; none where the protocol is the owner's."""
+    if not release.sealed.is_publishable:
+        return ""
+    name = Path(release.table).name
+    return f"import privacyfunnel\n\nfound = privacyfunnel.estimate({PROTOCOL!r}, {name!r})\nprint(found.to_frame())"
+
+
+def file_list(release: Release, folder: Path) -> list[tuple[str, str]]:
+    """The public files, and what each is; the pages are not written yet."""
+    order = "in the order of the table" if release.kept_order else "shuffled"
+    described = {
+        Path(release.table).name: f"the sanitised records, {order}",
+        PROTOCOL: "how values were replaced, and with which promise, in integers that can be checked",
+        "codebook": "what each outcome code stands for",
+        f"{PROTOCOL}.sig": "the owner's signature of protocol and table",
+    }
+    written = sorted(path.name for path in folder.iterdir() if path.name != README)
+    return [
+        *((name, described.get(name, described.get(Path(name).stem, ""))) for name in written),
+        (README, "this page"),
+        (CROISSANT, "columns, and the SHA-256 of every other file, for catalogues"),
+        (DCAT, "the same data set in DCAT-AP, for data portals"),
+    ]
+
+
+def citation(release: Release, folder: Path, occasion: Occasion) -> str:
+    """How to cite the table: what tells it from any other is its SHA-256."""
+    sealed, name = release.sealed, Path(release.table).name
+    return (
+        f"{column_names(sealed)}, sanitised ({sealed.promise.name} about {secret_name(sealed)}, ε = "
+        f"{format_number(sealed.promise.epsilon)}). {occasion.when:%Y}. Data set, {release.rows:,} records. Made with "
+        f"privacyfunnel {version('privacyfunnel')}. SHA-256 of {name}: {file_digest(folder / name)}."
+    )
+
+
 def audit_command(release: Release, occasion: Occasion) -> str:
     """The command that checks the release from its files."""
     if release.protocol_file is None:
         return ""
-    table = release.protocol_file.parent / f"{STEM}{table_suffix(Path(release.table))}"
+    table = release.table
     query = ["--query", occasion.query] if occasion.query else []
     return shlex.join(
         ["privacyfunnel", "audit", str(release.protocol_file), occasion.source, *query, "--sanitised", str(table)]
@@ -294,7 +349,7 @@ def public_provenance(sealed: SealedProtocol, occasion: Occasion) -> list[tuple[
     return [
         ("published columns", column_names(sealed)),
         ("secret columns", ", ".join(sealed.domain.secret_columns)),
-        *(certified if has_noisy_design(sealed) else []),
+        *(certified if sealed.is_publishable else []),
         ("made with", f"privacyfunnel {version('privacyfunnel')}"),
         ("date", f"{occasion.when:%Y-%m-%d}"),
     ]

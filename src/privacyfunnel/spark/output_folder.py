@@ -13,19 +13,21 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
+from privacyfunnel.atomic_files import OWNER, PUBLIC
 from privacyfunnel.errors import OutputError, ParameterError
 from privacyfunnel.hints import hint
+from privacyfunnel.release.release_files import STEM
 from privacyfunnel.spark.single_draw import COMMITTER
 
 PARQUET, CSV = "parquet", "csv"
 FORMATS = (PARQUET, CSV)
-STEM, WHOLE = "sanitised", "whole"
+WHOLE = "whole"
 OWNERS_FOLDER, OWNERS_ONLY = "700", "600"
 
 
 @dataclass(frozen=True, slots=True)
 class OutputFiles:
-    """What is to appear: a folder of rows, or one that has such a folder in it, beside small files of the owner's."""
+    """What is to appear: a folder of rows, or a release with these in `public` and small files in `owner`."""
 
     into: str
     format: str = PARQUET
@@ -39,7 +41,7 @@ class OutputFiles:
     @property
     def subpath(self) -> str:
         """Where the rows are, below the folder that appears."""
-        return f"/{STEM}.{self.format}" if self.described else ""
+        return f"/{PUBLIC}/{STEM}.{self.format}" if self.described else ""
 
     @property
     def table(self) -> str:
@@ -82,8 +84,10 @@ class HiddenFolder:
         writing.save(self.path(f"{WHOLE}{self._files.subpath}"))
 
     def describe(self, name: str, text: str) -> None:
-        """A file of the owner's beside the rows."""
-        path = self._hadoop.Path(self.path(f"{WHOLE}/{name}"))
+        """A file of the owner's, in a folder that nobody else can enter."""
+        folder = self._hadoop.Path(self.path(f"{WHOLE}/{OWNER}"))
+        self._system.mkdirs(folder, self._hadoop.permission.FsPermission(OWNERS_FOLDER))
+        path = self._hadoop.Path(folder, name)
         stream = self._system.create(path)
         stream.write(bytearray(text.encode()))
         stream.close()
