@@ -18,7 +18,7 @@ import re
 import secrets
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryFile
@@ -75,8 +75,7 @@ def atomic_folder(path: Path, *, force: bool = False) -> Iterator[Path]:
                 write_manifest(hidden, MANIFEST)
             _sync_tree(hidden)
             with lock_folder(path.parent), defer_signals() as pending:
-                pending()
-                _publish_folder(hidden, path, force=force)
+                _publish_folder(hidden, path, pending, force=force)
     except OSError as error:
         raise _write_error(named, error) from error
 
@@ -111,8 +110,9 @@ def _publish_file(part: Path, path: Path, *, force: bool) -> None:
         part.rename(path)
 
 
-def _publish_folder(hidden: Path, path: Path, *, force: bool) -> None:
+def _publish_folder(hidden: Path, path: Path, pending: Callable[[], None], *, force: bool) -> None:
     if not (force and path.is_dir()):
+        pending()
         try:
             hidden.rename(path)  # replaces an empty folder, and nothing else
         except OSError as error:
@@ -124,8 +124,9 @@ def _publish_folder(hidden: Path, path: Path, *, force: bool) -> None:
         with _hidden_folder(path.parent, "old") as old:
             path.rename(old / path.name)
             try:
+                pending()
                 hidden.rename(path)
-            except OSError:
+            except BaseException:
                 (old / path.name).rename(path)
                 raise
             _remove_written(old / path.name)
@@ -242,8 +243,9 @@ def check_folder(path: Path, *, force: bool) -> None:
         if not force:
             raise _exists_error(named)
         _refuse_foreign_files(path)
-    if path.parent.exists() and not os.access(path.parent, os.W_OK | os.X_OK):
-        raise OutputError(f"'{named}' cannot be written: its folder allows no new ones. Choose another place.")
+    for place in (each for each in (path, path.parent) if each.exists()):
+        if not os.access(place, os.W_OK | os.X_OK):
+            raise OutputError(f"'{named}' cannot be written: '{place}' allows no new files. Choose another place.")
 
 
 @contextmanager

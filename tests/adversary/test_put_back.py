@@ -147,9 +147,9 @@ def test_the_adversary_finds_figures_of_the_owners_file_on_the_public_page(wrap_
     def add_figures(command: Main, words: list[str]) -> int:
         code = command(words)
         if words[0] == "sanitise":
-            with Path("out/public-report.html").open("a", encoding="utf-8") as page:
+            with Path("out/public/README.html").open("a", encoding="utf-8") as page:
                 page.write(Path("out/owner/protocol.json").read_text(encoding="utf-8"))
         return code
 
     wrap_command(add_figures)
-    assert attack("public-report.html", releases=3).broken
+    assert attack("README.html", releases=3).broken

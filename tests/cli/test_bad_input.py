@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tests.commands import begun, refused, run, sanitise
+from tests.commands import begun, files_of, refused, run, sanitise
 
 
 @pytest.fixture(scope="session")
@@ -142,18 +142,21 @@ def test_numbers_that_are_not_binned_are_refused_with_the_way_to_bin_them(tmp_pa
 
 def test_what_exists_is_left_alone_unless_forced(adult: Path, into: Path) -> None:
     into.mkdir()
-    (into / "owner" / "protocol.json").write_text("mine")
+    (into / "protocol.json").write_text("mine")
     refused(sanitise(adult, into), "OutputError", "--force")
+    refused(sanitise(adult, into, "--force"), "OutputError", "such as 'protocol.json'")
     assert [path.name for path in into.iterdir()] == ["protocol.json"]
-    assert (into / "owner" / "protocol.json").read_text() == "mine"
-    assert run(*sanitise(adult, into, "--force")).returncode == 0
-    assert sorted(path.name for path in into.iterdir()) == ["protocol.json", "sanitised.csv"]
+    assert (into / "protocol.json").read_text() == "mine"
+    (into / "protocol.json").unlink()
+    for more in ((), ("--force",)):
+        assert run(*sanitise(adult, into, *more)).returncode == 0
+        assert files_of(into) == {"owner/protocol.json", "public/sanitised.csv"}
 
 
 def test_the_table_itself_is_never_overwritten(tmp_path: Path) -> None:
-    path = tmp_path / "public" / "sanitised.csv"
+    path = tmp_path / "sanitised.csv"
     path.write_text("occupation,education\na,b\nc,d\n")
-    refused(sanitise(path, tmp_path, "--force"), "OutputError", "must not be overwritten")
+    refused(sanitise(path, tmp_path, "--force"), "OutputError", "must not contain the input")
     assert path.read_text() == "occupation,education\na,b\nc,d\n"
 
 
@@ -186,7 +189,7 @@ def many(adult: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def started_writing(many: Path, into: Path) -> "subprocess.Popen[bytes]":
     words = sanitise(many, into, format="csv.gz")
     process = subprocess.Popen([sys.executable, "-m", "privacyfunnel", *map(str, words)], stderr=subprocess.PIPE)
-    while process.poll() is None and not (into.exists() and any(into.iterdir())):
+    while process.poll() is None and not list(into.parent.glob(".privacyfunnel.*.part")):
         time.sleep(0.001)
     return process
 
@@ -195,7 +198,7 @@ def test_a_killed_process_leaves_no_file_under_its_final_name(many: Path, into: 
     with started_writing(many, into) as process:
         process.kill()
     assert process.returncode == -signal.SIGKILL
-    assert all(path.name.endswith(".part") for path in into.iterdir())
+    assert not into.exists()
 
 
 def test_an_interrupted_process_leaves_nothing(many: Path, into: Path) -> None:
@@ -220,7 +223,7 @@ def altered(released: Path, tmp_path: Path) -> Callable[..., Path]:
             del content["digest"]
             canonical = json.dumps(content, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
             content["digest"] = hashlib.sha256(canonical.encode()).hexdigest()
-        path = tmp_path / "owner" / "protocol.json"
+        path = tmp_path / "protocol.json"
         path.write_text(json.dumps(content))
         return path
 
@@ -278,7 +281,7 @@ def test_a_damaged_protocol_file_is_found_out(adult: Path, altered: Callable[...
 
 @pytest.mark.parametrize("content", ["", "not json", "[1, 2]", '{"format": "another"}', "\0\0"])
 def test_what_is_no_protocol_file_is_refused(adult: Path, tmp_path: Path, content: str) -> None:
-    path = tmp_path / "owner" / "protocol.json"
+    path = tmp_path / "protocol.json"
     path.write_text(content)
     refused(["audit", path, adult], "ProtocolFileError", "protocol.json")
 

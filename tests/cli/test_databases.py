@@ -106,7 +106,7 @@ def test_the_same_rows_make_the_same_release_wherever_they_lie(
     ours = found_by(capsys, "sanitise", places[kind], "--query", f"{SELECT} order by id;", *more, "--into", "db")
     theirs = found_by(capsys, "sanitise", places["csv"], *more, "--into", "csv")
     assert ours["rows"] == theirs["rows"] == ROWS
-    for name in ("sanitised.csv", "protocol.json"):
+    for name in ("public/sanitised.csv", "owner/protocol.json"):
         assert Path("db", name).read_text() == Path("csv", name).read_text()
     audited = [
         "audit",
@@ -139,11 +139,11 @@ def test_who_asks_and_how_they_prove_it_is_written_and_said_nowhere(
     places: dict[str, str], postgres: Server, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     source = [places["postgres"], "--query", SELECT]
-    words = ["privacyfunnel", "sanitise", *source, *ASKED, "--into", "out", "--public-report"]
+    words = ["privacyfunnel", "sanitise", *source, *ASKED, "--into", "out"]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("sys.argv", words)
-        texts = [*said(capsys, *words[1:])[1:], *said(capsys, *words[1:-3], "--into", "again", "--json")[1:]]
-    assert Path("out", "report.html").exists()
+        texts = [*said(capsys, *words[1:])[1:], *said(capsys, *words[1:-2], "--into", "again", "--json")[1:]]
+    assert Path("out", "owner", "report.html").exists()
     assert "released before" in texts[-1]
     wrong = postgres.address("ann:xyz%40zy")
     for refused in (

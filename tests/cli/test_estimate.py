@@ -226,7 +226,7 @@ def test_a_table_that_does_not_fit_its_protocol_is_refused(
 
 def test_a_damaged_protocol_is_refused(out: Path, tmp_path: Path, refused: Refused) -> None:
     protocol, sanitised = files(out)
-    broken = tmp_path / "owner" / "protocol.json"
+    broken = tmp_path / "protocol.json"
     text = protocol.read_text()
     for content, part in (
         (text[: len(text) // 2], "must be JSON"),
@@ -255,7 +255,8 @@ def test_sets_have_no_matrix_and_what_is_not_identified_is_not_completed(
     near(told("estimate", *files(sets))["tables"][0], truth(people, "colour"))
     refused(["estimate", *files(sets), "--matrix", tmp_path / "m.csv"], "ParameterError", "publishes sets")
     silent = tmp_path / "silent"
-    silent.mkdir()
+    for name in ("owner", "public"):
+        (silent / name).mkdir(parents=True)
     joint = Joint.from_counts([[5, 3, 2], [5, 3, 2]], values=["red", "green", "blue"], names=["colour"])
     blurred = Protocol(np.array([[0.8, 0.2], [0.2, 0.8], [0.2, 0.8]]), (("warm",), ("cold",)))
     seal(blurred, LIP(1), joint).save(silent / "owner" / "protocol.json")

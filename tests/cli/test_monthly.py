@@ -33,5 +33,5 @@ def test_the_monthly_job_runs_as_it_is_written(tmp_path: Path) -> None:
         said += done.stdout
     shown = PAGE.read_text().split("```text\n")[1].split("```")[0].strip()
     assert shown in said
-    assert SealedProtocol.load(tmp_path / "job" / "owner" / "protocol.json").promise.epsilon == 0.3
-    assert pl.read_csv(tmp_path / "june" / "public" / "sanitised.csv").height == june.height
+    assert SealedProtocol.load(tmp_path / "job" / "protocol.json").promise.epsilon == 0.3
+    assert pl.read_csv(tmp_path / "june" / "sanitised.csv").height == june.height

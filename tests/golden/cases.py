@@ -115,7 +115,7 @@ OTHERS = (
         (
             "scan people.csv --secret illness --domain domain.json",
             f"{RELEASE} --publish job --epsilon 2 --design-epsilon 3 --domain domain.json",
-            "audit out/owner/protocol.json people.csv --secret illness --domain domain.json",
+            "audit out/public/protocol.json people.csv --secret illness --domain domain.json",
         ),
     ),
     Case(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from datetime import datetime
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +26,6 @@ from privacyfunnel.release.findings.population import PopulationBound
 from privacyfunnel.release.findings.published_shares import share_statements
 from privacyfunnel.release.notebook_page import Page, first_rows_html
 from privacyfunnel.release.private_design import design_statements
-from privacyfunnel.release.release_contents import save_release
 from privacyfunnel.spec import ReleaseSpec
 
 if TYPE_CHECKING:
@@ -185,12 +185,11 @@ class Release:
 
         A release of a frame is in no ledger: a second one of the same rows is not noticed.
         """
-        return save_release(self, Path(folder), suffix, force=force)
+        contents = import_module("privacyfunnel.release.release_contents")  # which describes releases
+        return Path(contents.save_release(self, Path(folder), suffix, force=force))
 
     def report(self) -> Page:
         """The owner's page: what was promised, what an attacker could learn, what an analyst gets. For them alone."""
-        from importlib import import_module
-
         page = import_module("privacyfunnel.report.release_page")  # report is above this package: it reads releases
         python = f"Python {sys.version.split()[0]}"
         occasion = page.Occasion(datetime.now().astimezone(), "a frame in memory", python, wording=word_for_python)

@@ -20,7 +20,6 @@ from privacyfunnel.tables.readers.formats import DEFAULT_TEXT_FORMAT, SUFFIXES, 
 
 if TYPE_CHECKING:
     import polars as pl
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
     from privacyfunnel.release.release import Release
     from privacyfunnel.spec import ReleaseSpec
@@ -39,12 +38,13 @@ def write_contents(
     query: str = "",
     command: str = "",
     text_format: TextFormat = DEFAULT_TEXT_FORMAT,
-    key: Ed25519PrivateKey | None = None,
+    key: Any = None,
     watch: Callable[[str], None] | None = None,
 ) -> Release:
     """Write all that belongs to the table in the staged folder; the release, with the final paths.
 
-    `source`, `query` and `command` say in the owner's report where the release comes from and how to repeat it.
+    `source`, `query` and `command` say in the owner's report where the release comes from and how to repeat it. `key` is
+    the owner's private key to sign with, if any.
     """
     from privacyfunnel.tables.writers.table_writer import write_batches
 
