@@ -71,11 +71,11 @@ def test_a_law_that_lists_other_combinations_than_its_domain_is_not_certified_fo
 ) -> None:
     content = content_of(released / method)
     telling(content)
-    sentence = turned_down(capsys, "audit", altered(content, tmp_path / "owner" / "protocol.json"), some)
+    sentence = turned_down(capsys, "audit", altered(content, tmp_path / "protocol.json"), some)
     assert sentence.startswith("GuaranteeError: ")
     # If these were believed, all records would be alike, and whatever is published would say nothing.
     content["law"]["combinations"] = ["0/0/0"] * len(content["combinations"])
-    sentence = turned_down(capsys, "audit", altered(content, tmp_path / "owner" / "protocol.json"), some)
+    sentence = turned_down(capsys, "audit", altered(content, tmp_path / "protocol.json"), some)
     assert "law must state nothing that is not in the schema; it states 'combinations'" in sentence
 
 
@@ -96,7 +96,7 @@ def test_combinations_that_repeat_or_name_no_label_are_refused(
     change, part = COMBINATIONS[what]
     content = content_of(released / method)
     change(content)
-    path, drawn = altered(content, tmp_path / "owner" / "protocol.json"), released / method / "public" / "sanitised.csv"
+    path, drawn = altered(content, tmp_path / "protocol.json"), released / method / "public" / "sanitised.csv"
     for command in (["audit", path, some], ["audit", path, some, "--sanitised", drawn], ["estimate", path, drawn]):
         sentence = turned_down(capsys, *command)
         assert sentence.startswith("ProtocolFileError: ")
@@ -183,7 +183,7 @@ def test_a_file_that_contradicts_itself_is_refused_in_one_sentence_by_audit_and_
 ) -> None:
     content = content_of(released / method)
     (CHAINS if method == "chain" else PRODUCTS)[what](content)
-    path, drawn = altered(content, tmp_path / "owner" / "protocol.json"), released / method / "public" / "sanitised.csv"
+    path, drawn = altered(content, tmp_path / "protocol.json"), released / method / "public" / "sanitised.csv"
     for command in (["audit", path, some], ["audit", path, some, "--sanitised", drawn], ["estimate", path, drawn]):
         assert turned_down(capsys, *command).startswith("ProtocolFileError: ")
 
@@ -203,7 +203,7 @@ def test_a_context_that_rows_came_to_cannot_be_left_out(
 ) -> None:
     content = content_of(released / "chain")
     content["law"]["steps"][-1]["contexts"].pop(0)
-    path = altered(content, tmp_path / "owner" / "protocol.json")
+    path = altered(content, tmp_path / "protocol.json")
     sentence = turned_down(capsys, "audit", path, some, "--sanitised", released / "chain" / "public" / "sanitised.csv")
     assert sentence.startswith("GuaranteeError: ")
     assert "must be an output" in sentence
@@ -214,7 +214,7 @@ def test_an_audit_that_refuses_says_what_not_to_publish(
 ) -> None:
     content = content_of(released / "product")
     telling_product(content)
-    sentence = turned_down(capsys, "audit", altered(content, tmp_path / "owner" / "protocol.json"), some)
+    sentence = turned_down(capsys, "audit", altered(content, tmp_path / "protocol.json"), some)
     assert "no row was sanitised" not in sentence
     assert "Do not publish what it drew from this table." in sentence
 

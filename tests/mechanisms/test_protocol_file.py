@@ -51,7 +51,7 @@ def redigested(content: dict[str, Any]) -> str:
 def test_a_loaded_protocol_draws_and_certifies_like_the_saved_one(maker: Any, joint: Joint, tmp_path: Path) -> None:
     sealed = seal(maker(joint, LIP(0.7)), LIP(0.7), joint)
     sealed.save(tmp_path / "protocol.json")
-    loaded = SealedProtocol.load(tmp_path / "owner" / "protocol.json")
+    loaded = SealedProtocol.load(tmp_path / "protocol.json")
     assert sealed.epsilon == certify(loaded.mechanism, loaded.promise, joint)
     assert sealed.epsilon <= loaded.epsilon == round_epsilon_up(sealed.epsilon, 0.7) <= 0.7
     assert 0 <= sealed.information - loaded.information <= 1e-4
@@ -68,7 +68,7 @@ def test_a_loaded_protocol_draws_and_certifies_like_the_saved_one(maker: Any, jo
 def test_the_public_file_holds_no_counts_and_no_secret_labels_unless_needed(tmp_path: Path) -> None:
     sealed = seal(randomised_response(TABLE, LIP(0.7)), LIP(0.7), TABLE)
     sealed.save(tmp_path / "protocol.json")
-    text = (tmp_path / "owner" / "protocol.json").read_text(encoding="utf-8")
+    text = (tmp_path / "protocol.json").read_text(encoding="utf-8")
     assert "sì" not in text
     assert '"ill"' in text
     assert not any(key in text for key in ("count", "weight"))
@@ -78,14 +78,14 @@ def test_the_induced_channel_of_a_protocol_that_sees_the_secret_is_published(tmp
     protocol = conditional_reporting(TABLE, LIP(0.7))
     sealed = seal(protocol, LIP(0.7), TABLE)
     sealed.save(tmp_path / "protocol.json")
-    induced = SealedProtocol.load(tmp_path / "owner" / "protocol.json").induced
+    induced = SealedProtocol.load(tmp_path / "protocol.json").induced
     assert induced is not None
     np.testing.assert_allclose(induced, protocol.joint_with_values(TABLE) / TABLE.p_x[:, None], atol=1e-12)
 
 
 def test_existing_files_stay_unless_asked(tmp_path: Path) -> None:
     sealed = seal(randomised_response(TABLE, LIP(0.7)), LIP(0.7), TABLE)
-    path = tmp_path / "owner" / "protocol.json"
+    path = tmp_path / "protocol.json"
     path.write_text("mine")
     with pytest.raises(OutputError, match="exists"):
         sealed.save(path)
@@ -101,7 +101,6 @@ def test_existing_files_stay_unless_asked(tmp_path: Path) -> None:
         (lambda c: c.update(version=2), "version 2"),
         (lambda c: c.update(format="something"), "no protocol file"),
         (lambda c: c["promise"].update(epsilon=0.1), "promised"),
-        (lambda c: c["promise"].update(name="XYZ"), "none called 'XYZ'"),
         (lambda c: c["promise"].update(epsilon="much"), "promise.epsilon must be a number; it is text"),
         (lambda c: c["law"]["rows"][0][0].__setitem__(1, "17"), "sum to"),
         (lambda c: c["law"]["rows"][0][0].__setitem__(0, 99), "belong to an output"),
@@ -124,7 +123,7 @@ def test_existing_files_stay_unless_asked(tmp_path: Path) -> None:
     ],
 )
 def test_an_altered_file_is_refused_with_one_sentence(change: Any, says: str, tmp_path: Path) -> None:
-    path = tmp_path / "owner" / "protocol.json"
+    path = tmp_path / "protocol.json"
     seal(randomised_response(TABLE, LIP(0.7)), LIP(0.7), TABLE).save(path)
     content = json.loads(path.read_text(encoding="utf-8"))
     change(content)
@@ -135,14 +134,14 @@ def test_an_altered_file_is_refused_with_one_sentence(change: Any, says: str, tm
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", '"x"', "NaN", "[" * 100_000])
 def test_what_is_no_protocol_is_refused(text: str, tmp_path: Path) -> None:
-    path = tmp_path / "owner" / "protocol.json"
+    path = tmp_path / "protocol.json"
     path.write_text(text)
     with pytest.raises(ProtocolFileError):
         SealedProtocol.load(path)
 
 
 def test_damage_is_noticed_by_the_digest(tmp_path: Path) -> None:
-    path = tmp_path / "owner" / "protocol.json"
+    path = tmp_path / "protocol.json"
     seal(randomised_response(TABLE, LIP(0.7)), LIP(0.7), TABLE).save(path)
     path.write_text(path.read_text(encoding="utf-8").replace("quo", "kwo"), encoding="utf-8")
     with pytest.raises(ProtocolFileError, match="digest"):
@@ -160,7 +159,7 @@ def test_missing_binary_and_foreign_paths_are_refused(tmp_path: Path) -> None:
 
 
 def test_an_alteration_that_leaks_more_fails_certification(tmp_path: Path) -> None:
-    path = tmp_path / "owner" / "protocol.json"
+    path = tmp_path / "protocol.json"
     seal(randomised_response(TABLE, LIP(0.3)), LIP(0.3), TABLE).save(path)
     content = json.loads(path.read_text(encoding="utf-8"))
     content["law"]["rows"] = [[[x, str(2**64)]] for x in range(3)]
@@ -184,7 +183,7 @@ FOR_PRIORS = LIP(0.7).for_priors([replace(prior, attributes=TABLE.attributes) fo
 def test_a_promise_for_several_priors_is_loaded_as_it_was_saved(maker: Any, tmp_path: Path) -> None:
     sealed = seal(maker(TABLE, FOR_PRIORS), FOR_PRIORS, TABLE)
     sealed.save(tmp_path / "protocol.json")
-    loaded = SealedProtocol.load(tmp_path / "owner" / "protocol.json")
+    loaded = SealedProtocol.load(tmp_path / "protocol.json")
     promise = loaded.promise
     assert isinstance(promise, PriorsPromise)
     assert (promise.promise, promise.name, promise.epsilon) == (LIP(0.7), "LIP", 0.7)
@@ -201,7 +200,7 @@ def test_a_promise_for_several_priors_is_loaded_as_it_was_saved(maker: Any, tmp_
 
 
 def test_a_law_that_only_the_tables_own_prior_allows_is_not_certified_for_the_others(tmp_path: Path) -> None:
-    path = tmp_path / "owner" / "protocol.json"
+    path = tmp_path / "protocol.json"
     seal(randomised_response(TABLE, FOR_PRIORS), FOR_PRIORS, TABLE).save(path)
     content = json.loads(path.read_text(encoding="utf-8"))
     louder = seal(randomised_response(TABLE, LIP(0.7)), LIP(0.7), TABLE).mechanism
@@ -229,7 +228,7 @@ def test_a_law_that_only_the_tables_own_prior_allows_is_not_certified_for_the_ot
     ],
 )
 def test_altered_priors_are_refused_with_one_sentence(change: Any, says: str, tmp_path: Path) -> None:
-    path = tmp_path / "owner" / "protocol.json"
+    path = tmp_path / "protocol.json"
     seal(randomised_response(TABLE, FOR_PRIORS), FOR_PRIORS, TABLE).save(path)
     content = json.loads(path.read_text(encoding="utf-8"))
     change(content["promise"])
@@ -251,7 +250,7 @@ def test_altered_priors_are_refused_with_one_sentence(change: Any, says: str, tm
     ],
 )
 def test_what_is_no_number_or_no_distribution_passes_no_check(change: Any, says: str, tmp_path: Path) -> None:
-    path = tmp_path / "owner" / "protocol.json"
+    path = tmp_path / "protocol.json"
     seal(conditional_reporting(TABLE, LIP(0.7)), LIP(0.7), TABLE).save(path)
     content = json.loads(path.read_text(encoding="utf-8"))
     change(content)

@@ -199,6 +199,6 @@ def test_what_is_of_another_type_is_refused_in_one_sentence(what: str) -> None:
 def test_what_programs_read_differently_is_refused(old: str, new: str, part: str, tmp_path: Path) -> None:
     text = seal(randomised_response(JOINT, LIP(0.3)), LIP(0.3), JOINT).to_text()
     assert old in text
-    path = tmp_path / "owner" / "protocol.json"
+    path = tmp_path / "protocol.json"
     path.write_text(text.replace(old, new, 1), encoding="utf-8")
     refused(["estimate", path, path], "ProtocolFileError", part)

@@ -163,7 +163,7 @@ FILES: dict[str, tuple[Callable[[], str], Words, str]] = {
 @pytest.mark.parametrize("what", FILES)
 def test_what_asks_for_much_is_refused_before_it_gets_it(what: str, table: Path, tmp_path: Path) -> None:
     make, words, part = FILES[what]
-    path = tmp_path / "owner" / "protocol.json"
+    path = tmp_path / "protocol.json"
     path.write_text(make(), encoding="utf-8")
     code, sentence, used = frugal(*words(path, table))
     assert (code, sentence.count("\n")) == (2, 1), sentence
@@ -172,7 +172,7 @@ def test_what_asks_for_much_is_refused_before_it_gets_it(what: str, table: Path,
 
 
 def test_a_file_too_long_to_be_read_is_not(tmp_path: Path) -> None:
-    path = tmp_path / "owner" / "protocol.json"
+    path = tmp_path / "protocol.json"
     with path.open("wb") as hollow:
         hollow.truncate(8 << 30)
     code, sentence, used = frugal("estimate", path, path)

@@ -43,8 +43,8 @@ def write_contents(
 ) -> Release:
     """Write all that belongs to the table in the staged folder; the release, with the final paths.
 
-    `source`, `query` and `command` say in the owner's report where the release comes from and how to repeat it. `key` is
-    the owner's private key to sign with, if any.
+    `source`, `query` and `command` say in the owner's report where the release comes from and how to repeat it; `key` is
+    the owner's private key, to sign with.
     """
     from privacyfunnel.tables.writers.table_writer import write_batches
 
