@@ -21,6 +21,7 @@ from privacyfunnel.cli.application import main
 from privacyfunnel.cli.spark_commands import PROGRAM_NAME, commands
 from privacyfunnel.errors import ColumnError, GuaranteeError, OutputError, ParameterError, TableError
 from privacyfunnel.mechanisms.sampling import RowKey
+from privacyfunnel.spark.counting import check_ids
 from privacyfunnel.spark.single_draw import check_attempts
 from privacyfunnel.spec import ReleaseSpec
 
@@ -146,6 +147,16 @@ def test_cut_otherwise_and_with_workers_that_die_rows_are_the_same(
     assert _rows(spark.apply(sealed, df, row_id="id", keep="id")) != sorted(once)  # with a fresh key
 
 
+def test_ids_that_spark_holds_as_floats_are_the_same_people(df: Any, sealed: Any, people: pl.DataFrame) -> None:
+    key = RowKey.generate()
+    asked = ReleaseSpec(row_id="id", key_file=key, keep="id")
+    once = privacyfunnel.apply(sealed, people.with_columns(pl.col("id").str.slice(1).cast(int)), asked).table.rows()
+    floats = df.selectExpr("cast(substr(id, 2) as double) as id", "town")
+    assert _rows(spark.apply(sealed, floats, asked)) == sorted(once)
+    with pytest.raises(ColumnError, match=f"small enough to be exact; {ROWS:,} of {ROWS:,} in 'id' are not"):
+        spark.apply(sealed, floats.selectExpr("id + 0.5 as id", "town"), row_id="id")
+
+
 def test_a_release_is_the_same_every_time_it_is_looked_at_and_in_an_order_of_its_own(df: Any) -> None:
     found = spark.sanitise(
         df, ReleaseSpec(secret="job", publish="town", promise=LIP(0.5), row_id="id", keep=["id", "the.age"])
@@ -254,6 +265,19 @@ def test_ids_and_columns_that_cannot_be_are_refused(df: Any, sealed: Any, people
     seeing = privacyfunnel.design(people, ReleaseSpec(secret="job", publish="town", promise=LIP(0.5), sees_secret=True))
     with pytest.raises(ParameterError, match="looks at the secret"):
         spark.apply(seeing, df, row_id="id")
+
+
+def test_nobody_else_can_enter_the_folders_where_a_local_spark_keeps_counts_of_secrets(df: Any, disk: Path) -> None:
+    blocks = list(disk.glob("**/blockmgr-*"))
+    assert blocks
+    for ask in (
+        lambda: spark.design(df, secret="job", publish="town", promise=LIP(0.5)),
+        lambda: check_ids(df, "id"),
+    ):
+        for folder in blocks:
+            folder.chmod(0o755)
+        ask()
+        assert {folder.stat().st_mode & 0o777 for folder in blocks} == {0o700}
 
 
 def test_a_key_is_in_no_plan_log_setting_or_file(df: Any, disk: Path, people: pl.DataFrame) -> None:

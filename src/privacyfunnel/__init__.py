@@ -18,6 +18,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from privacyfunnel import errors
     from privacyfunnel.audits.pram import audit_matrix
     from privacyfunnel.audits.protocol_audit import audit
@@ -204,6 +206,27 @@ def count_frame(frame: object, **columns: Any) -> CountedTable:
     from privacyfunnel.tables.readers.lazy_frames import contingency_from_frame
 
     return contingency_from_frame(frame, **columns)
+
+
+def render_report(release: Release) -> str:
+    """The owner's page of a release, as `Release.report` shows it."""
+    from privacyfunnel.report.release_page import frame_page
+
+    return frame_page(release)
+
+
+def write_pages(release: Release, folder: Path, **occasion: Any) -> list[str]:
+    """Write the pages of a release into its folder while it is staged."""
+    from privacyfunnel.report import release_page
+
+    return release_page.write_pages(release, folder, **occasion)
+
+
+def save_release(release: Release, folder: Path, suffix: str, *, force: bool) -> Path:
+    """Write the release of a frame into a folder, as `Release.save` does."""
+    from privacyfunnel.release import release_contents
+
+    return release_contents.save_release(release, folder, suffix, force=force)
 
 
 def __getattr__(name: str) -> object:

@@ -101,17 +101,6 @@ def check_epsilon(epsilon: float | str) -> float:
     return _check_number("ε", epsilon, "a finite number of at least 0", lambda x: x >= 0)
 
 
-def check_factor(factor: float | str) -> float:
-    """A factor by which a belief may move, at least 1.
-
-    >>> check_factor(0.5)
-    Traceback (most recent call last):
-    ...
-    privacyfunnel.errors.ParameterError: a factor must be a finite number of at least 1; it is 0.5.
-    """
-    return _check_number("a factor", factor, "a finite number of at least 1", lambda x: x >= 1)
-
-
 def check_average(average: float | str) -> float:
     """An amount of information on average as a float, or one sentence that says why it is none.
 

@@ -32,7 +32,7 @@ def by_months(asked: Asked, *, file: str = "second.csv", change: Change = lambda
                 if done.refused:
                     return refused(done.err, asked.epsilon)
             first = read_rows(folder / "drawn1.csv").with_columns(id=pl.Series(table.column("id")))
-            ids = [text.removesuffix(".0").strip() for text in second["id"].cast(pl.String)]
+            ids = [text.strip().removesuffix(".0") for text in second["id"].cast(pl.String)]
             again = read_rows(folder / f"drawn2{Path(file).suffix}").with_columns(id=pl.Series(ids))
             both = first.join(again, on="id", suffix=" again", how="left", maintain_order="left").drop("id")
             records.add(asked.secrets(table), asked.values(table), both.fill_null("absent"))

@@ -335,10 +335,13 @@ def test_a_table_that_was_not_drawn_from_the_protocol_is_found_out(adult: Path, 
     [
         (["sanitize"], "No such command 'sanitize'. Did you mean 'sanitise'?"),
         (["solve"], "Missing argument"),
-        (["solve", "counts.csv"], "Missing option '--epsilon'"),
+        (["solve", "counts.csv"], "A promise needs its ε; none was given. Add --epsilon 1."),
         (["solve", "counts.csv", "--epsilon", "1", "--fast"], "--fast"),
         (["solve", "counts.csv", "--epsilon", "1", "--gap", "0"], "gap must be a finite number above 0"),
-        (["solve", "counts.csv", "--epsilon", "1", "--time-limit", "-3"], "time limit must be a finite number above 0"),
+        (
+            ["solve", "counts.csv", "--epsilon", "1", "--time-limit", "-3"],
+            "limit must be a finite number above 0",
+        ),
     ],
 )
 def test_words_that_make_no_command_are_refused(words: list[str], part: str) -> None:

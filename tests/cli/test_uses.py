@@ -89,7 +89,7 @@ def test_a_table_of_costs_is_followed_and_a_bad_one_refused(
         (["--for", "information:all"], "nothing behind it"),
         (["--for", "distance:nowhere.csv"], "no file 'nowhere.csv'"),
         (["--for", "values", "--method", "unary-encoding"], "unary-encoding is not made for 'values'"),
-        (["--average", "-1"], "an average must be a finite number of nats, at least 0"),
+        (["--average", "-1"], "--average must be a finite number at least 0; got '-1'."),
         (["--average", "0", "--method", "randomised-response"], "an average is for the method optimal"),
         (["--average", "0.1", "--for", "values"], "an average is solved for the information"),
     ],

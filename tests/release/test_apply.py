@@ -134,6 +134,29 @@ def test_one_key_and_id_and_value_give_one_draw_whatever_the_company_and_a_chang
     assert dict(plain.select("id", "town").iter_rows()) != first
 
 
+@pytest.mark.parametrize(
+    "ids",
+    [
+        pl.col("id").cast(pl.Float64),
+        pl.col("id").cast(pl.Float64).cast(pl.String),
+        pl.concat_str(pl.lit(" "), "id", pl.lit(" ")),
+        pl.col("id").cast(pl.String).str.zfill(9),
+    ],
+)
+def test_ids_that_another_program_wrote_are_the_same_people(sealed: SealedProtocol, ids: pl.Expr) -> None:
+    found = drawn(sealed, PEOPLE.with_columns(id=ids))
+    assert {int(float(who)): town for who, town in found.items()} == drawn(sealed, PEOPLE)
+
+
+def test_ids_that_are_one_person_or_no_exact_numbers_are_refused(sealed: SealedProtocol) -> None:
+    twice = PEOPLE.with_columns(id=pl.when(pl.col("id") == 7).then(pl.lit(" 6")).otherwise(pl.col("id").cast(str)))
+    with pytest.raises(ColumnError, match="1 of 600 rows have an id of 'id' that another row has"):
+        apply(sealed, twice, row_id="id")
+    for shift in (0.5, 2.0**53):
+        with pytest.raises(ColumnError, match="must be whole and small enough to be exact; 600 of 600 in 'id' are not"):
+            apply(sealed, PEOPLE.with_columns(id=pl.col("id") + shift), row_id="id")
+
+
 def test_a_key_needs_ids_and_orders_are_never_the_same(sealed: SealedProtocol) -> None:
     with pytest.raises(ParameterError, match="needs row_id"):
         apply(sealed, PEOPLE, ReleaseSpec(key_file=KEY))

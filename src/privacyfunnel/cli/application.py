@@ -10,7 +10,7 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
 from copy import copy
 from io import StringIO
@@ -124,13 +124,15 @@ def answer(as_json: bool, content: Mapping[str, Any], text: str) -> None:
     if as_json:
         text = json.dumps(to_json_value(content), ensure_ascii=False, allow_nan=False)
         text = make_printable(word_for_command_line(text), as_json=True)
+    else:
+        text = redact_credentials(word_for_command_line(text))
     show(text)
 
 
 def show(text: str) -> None:
     """Print, and do not mind if nobody listens any more."""
     try:
-        _print(make_printable(word_for_command_line(text)), sys.stdout)
+        _print(make_printable(text), sys.stdout)
     except BrokenPipeError:
         # Python flushes once more on its way out; give it somewhere to write.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -144,7 +146,7 @@ def show(text: str) -> None:
 def complain(text: str) -> None:
     """Say on standard error what went wrong; where nobody can hear it, the exit code still tells."""
     with suppress(OSError, ValueError):
-        _print(make_printable(text), sys.stderr)
+        _print(make_printable(redact_credentials(text)), sys.stderr)
 
 
 def _print(text: str, stream: TextIO | None) -> None:
@@ -181,6 +183,26 @@ def to_json_value(value: Any) -> Any:
 def is_terminal() -> bool:
     """Whether somebody watches, who would like to see progress."""
     return sys.stderr.isatty()
+
+
+@contextmanager
+def show_progress() -> Iterator[tuple[Callable[[float, float], None] | None, Callable[[str, int], None] | None]]:
+    """Two functions: one shows utility, bound and gap of a proof on its way, one what is done with how many rows.
+
+    None for both where nobody watches.
+    """
+    if not is_terminal():
+        yield None, None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True, highlight=False).status("working", spinner="line") as status:
+        yield (
+            lambda utility, bound: status.update(
+                f"utility {utility:.6f}   bound {bound:.6f}   gap {bound - utility:.1e} nats"
+            ),
+            lambda doing, rows: status.update(f"{doing} {rows:,} rows" if rows else doing),
+        )
 
 
 class EndSignals:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,77 +12,51 @@ import typer
 
 from privacyfunnel.cli import text_format
 from privacyfunnel.cli.application import Json, answer
-from privacyfunnel.cli.epsilon_meaning import PRIOR, format_epsilon_choices, meaning, resolve_epsilon
-from privacyfunnel.cli.option_groups import expand_groups
-from privacyfunnel.cli.options import (
-    Factor,
-    Force,
-    OptionalEpsilon,
-    PromiseName,
-    PromiseOption,
-    QueryOption,
-    Secret,
-    TableOrDatabase,
-)
-from privacyfunnel.cli.table_options import CoarseningOptions, TableOptions
-from privacyfunnel.formatting import format_percent
-from privacyfunnel.spec.checks import find_source
-from privacyfunnel.spec.kinds import parse_names
+from privacyfunnel.cli.release_summary import PRIOR, format_belief_range, meaning
+from privacyfunnel.cli.spec_options import COARSER, READING, Given, TableOrDatabase, build_spec, takes_spec
+from privacyfunnel.formatting import format_factor, format_number, format_percent, format_points
 
 if TYPE_CHECKING:
     from privacyfunnel.audits.column_groups import ColumnGroup
     from privacyfunnel.audits.scan import ColumnScan, Scan
     from privacyfunnel.estimation.expected_precision import Consequence
     from privacyfunnel.model.promises import Promise
-    from privacyfunnel.tables.readers.table_files import TableSource
+    from privacyfunnel.spec import ReleaseSpec
 
 ONE = 1.0  # ε, where none is asked for
+COLUMNS = 4  # that a table for choosing shows
 SHOWN_PAIRS = 10  # of those that break the promise: more are in the JSON
 
 
-@expand_groups
+@takes_spec(
+    *("secret", "publish", "epsilon", "factor", "promise", *COARSER, *READING, "force"),
+    publish="Columns to publish: also say what several ε would mean for them, to choose by.",
+)
 def scan(
     table: TableOrDatabase,
     *,
-    secret: Secret,
-    epsilon: OptionalEpsilon = None,
-    factor: Factor = None,
-    publish: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--publish", "-p", help="Columns to publish: also tell what several ε would mean for them, to choose by."
-        ),
-    ] = None,
-    promise: PromiseOption = PromiseName.LIP,
-    coarsening: CoarseningOptions,
-    query: QueryOption = None,
-    reading: TableOptions,
+    given: Given,
     domain: Annotated[
         Path | None, typer.Option("--domain", help="Write a draft of the public labels and bins, for a private design.")
     ] = None,
-    force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Look at every other column: what would it say about the secret, published as it is, alone or together?"""
     from privacyfunnel.audits import scan as room
-    from privacyfunnel.model.promises import find_promise as promise_called
 
-    asked = resolve_epsilon(epsilon, factor)
-    wanted = promise_called(promise.value, ONE if asked is None else asked)
-    rows = find_source(table, query)
+    spec = build_spec(table, given, epsilon=ONE)
+    wanted = spec.promise_value
     found = room.scan(
-        rows,
-        secret=parse_names(secret),
-        bins=coarsening.bins,
-        dialect=reading.dialect,
+        spec.source,
+        secret=spec.secret,
+        bins=spec.bin_rules,
+        dialect=spec.dialect,
         promise=wanted,
-        merges=coarsening.merges,
+        merges=spec.merges,
     )
     if domain is not None:
-        from privacyfunnel.audits.scan import write_domain
-
-        write_domain(rows, domain, found, coarsening.bins, dialect=reading.dialect, force=force)
-    several = _consequences(rows, secret, publish, coarsening, reading, wanted)
+        room.write_domain(spec.source, domain, found, spec.bin_rules, dialect=spec.dialect, force=spec.force)
+    several = _consequences(spec) if spec.publish else ()
     safe = {look.column for look in found.looks if found.safe(look, wanted)}
     safe_in_bins = {look.column for look in found.looks if found.safe_in_bins(look, wanted)}
     columns = [
@@ -125,7 +100,7 @@ def scan(
         "",
         f"{wanted.name} ε = {text_format.format_epsilon(wanted.epsilon)}: {meaning(wanted, wanted.epsilon, name)}.",
         *([""] if several else []),
-        *(format_epsilon_choices(several, name) if several else []),
+        *(_format_epsilon_choices(several, name) if several else []),
         "ε is the worst case; I(S;X), in nats, is the average. A value that rules out a secret has no finite ε.",
         "A value, or a combination of values, that occurs with one secret only decides it for the rows that have it.",
         *_domain_notes(domain),
@@ -133,25 +108,15 @@ def scan(
     answer(as_json, content, "\n".join(told))
 
 
-def _consequences(
-    table: TableSource,
-    secret: list[str],
-    publish: list[str] | None,
-    coarsening: CoarseningOptions,
-    reading: TableOptions,
-    wanted: Promise,
-) -> tuple[Consequence, ...]:
-    """What several sizes of the promise would mean, where columns to publish are named."""
-    if not publish:
-        return ()
-    from privacyfunnel.cli.curve_command import read_table_joint
+def _consequences(spec: ReleaseSpec) -> tuple[Consequence, ...]:
+    """What several sizes of the promise would mean for the columns to publish."""
+    from privacyfunnel.cli.curve_command import read_joint
     from privacyfunnel.estimation.expected_precision import EPSILONS, consequences
 
-    names = (*parse_names(secret), *parse_names(publish))
-    mine = [text for text in coarsening.bin_ or [] if text.rpartition("=")[0] in names]
-    joint = read_table_joint(table, secret, publish, replace(coarsening, bin_=mine), reading)
-    sizes = sorted({*EPSILONS, wanted.epsilon})
-    return consequences(joint, int(joint.weights.sum()), wanted, sizes)
+    mine = {column: how for column, how in spec.bins.items() if column in (*spec.secret, *spec.publish)}
+    joint = read_joint(replace(spec, bins=mine))
+    sizes = sorted({*EPSILONS, spec.promise_value.epsilon})
+    return consequences(joint, int(joint.weights.sum()), spec.promise_value, sizes)
 
 
 def _domain_notes(domain: Path | None) -> list[str]:
@@ -313,3 +278,26 @@ def _count_note(broken: list[ColumnGroup]) -> str:
 def _format_combination(joined: ColumnGroup) -> str:
     leak = "ε not measured" if joined.epsilon is None else f"ε {text_format.format_epsilon(joined.epsilon)}"
     return f"{' & '.join(joined.columns)}: {leak}; {format_percent(joined.decided)} of rows have their secret decided."
+
+
+def _format_epsilon_choices(found: Sequence[Consequence], secret: str) -> list[str]:
+    """A table of what each ε allows and gives."""
+    names = [" × ".join(told.columns) for told in next((one.shares for one in found if one.shares), ())][:COLUMNS]
+    lines = []
+    for one in found:
+        epsilon = one.promise.epsilon
+        errors = {" × ".join(told.columns): f"±{format_points(told.average)}" for told in one.shares}
+        shown = [errors.get(name, "") for name in names]
+        lines.append(
+            [format_number(epsilon), format_factor(epsilon), format_belief_range(one.promise, epsilon, PRIOR), *shown]
+        )
+    header = ["ε", "factor", f"{format_percent(PRIOR)} becomes", *names]
+    unknown = next((one.unknown for one in found if one.unknown), "")
+    return [
+        f"What an ε would mean for {secret}, and how near an analyst would come to each share, in points on average "
+        "(95 %):",
+        "",
+        text_format.format_table(header, lines, ">>>" + ">" * len(names)),
+        *([f"Shares are not told beforehand where {unknown}."] if unknown else []),
+        "",
+    ]

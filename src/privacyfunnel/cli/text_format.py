@@ -6,7 +6,6 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 
 from privacyfunnel.formatting import format_count, format_epsilon, format_nats, format_percent
-from privacyfunnel.tables.databases.drivers import redact_credentials
 
 __all__ = [
     "explain_cut_points",
@@ -27,16 +26,13 @@ JOINERS = "\u200c\u200d"
 def make_printable(text: str, *, one_line: bool = False, as_json: bool = False) -> str:
     r"""The text without what a terminal obeys or a reader cannot see: control characters, and marks that turn lines.
 
-    What proves to a database who asks is left out, too. A label must not begin a line of its own: where there is to
-    be `one_line`, a line feed is shown.
+    A label must not begin a line of its own: where there is to be `one_line`, a line feed is shown.
 
     >>> print(make_printable("\x1b[2Jsafe\u202e\n1"),
     ...       make_printable("a\nb", one_line=True), make_printable("\x7f", as_json=True))
     \x1b[2Jsafe\u202e
     1 a\nb \u007f
     """
-    if not as_json:  # whose strings are looked at one by one
-        text = redact_credentials(text)
     if text.isprintable() and not as_json:
         return text
     return "".join(

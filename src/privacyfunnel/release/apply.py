@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privacyfunnel.arrays import IntArray
-from privacyfunnel.errors import OutputError, TableError
+from privacyfunnel.errors import OutputError, ParameterError, TableError
 from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.sampling import RowKey
 from privacyfunnel.mechanisms.sealing import SealedProtocol
+from privacyfunnel.mechanisms.signatures import Signer, load_signed_protocol, read_signed_text
 from privacyfunnel.model.row_order_leak import OrderLeak
 from privacyfunnel.release.bound_table import BoundTable, TableLeak
 from privacyfunnel.release.findings.kept_columns import KeptColumn, kept_column_statements
@@ -52,6 +53,7 @@ class Applied:
     beside: tuple[str, ...] = ()  # what a frame carried beside its columns, and was not passed on
     protocol_file: Path | None = None
     remembered: LedgerReport | None = None
+    signer: Signer | None = None  # whose signature beside the protocol file was verified, if there is one
 
     @property
     def kept(self) -> tuple[str, ...]:
@@ -142,13 +144,13 @@ def apply(
     from privacyfunnel.tables.readers.lazy_frames import frame_table
 
     spec = combine(spec, keep=keep, unknown=unknown, row_id=row_id, key_file=key_file, bins=bins)
-    sealed = protocol if isinstance(protocol, SealedProtocol) else SealedProtocol.load(protocol)
+    sealed, signer = load_verified(protocol, spec)
     source = frame_table(frame)
     sampler = RowSampler(_bind(source, sealed, spec), spec)
     rows, order = sampler.draw_all(), sampler.order
     columns = [column for column in rows.get_columns() if column.name not in spec.keep]
     applied = _make_applied(sampler, source.make_frame(columns, spec.keep, order=order))
-    return replace(applied, order=order, beside=source.side_data)
+    return replace(applied, order=order, beside=source.side_data, signer=signer)
 
 
 def apply_file(
@@ -160,11 +162,11 @@ def apply_file(
 ) -> Applied:
     """Draw the rows of a file of any size, or a `Query`, from a protocol file, into the file `spec.into`, all or none.
 
-    A folder of parts, or a pattern such as `part-*.csv`, goes into a folder of parts of the same names and sizes. The
+    A folder of parts, or a pattern such as `part-*.csv`, goes into a folder of as many parts of equal size. The
     release is recorded in the owner's ledger; a second one of the same rows about the same secret is refused unless the
     spec says `again`.
     """
-    from privacyfunnel.mechanisms.protocol_file import find_protocol, read_text
+    from privacyfunnel.mechanisms.protocol_file import find_protocol
     from privacyfunnel.release.ledger.ledger_file import Ledger, ledger_path
     from privacyfunnel.release.ledger.repeats import ProtocolText
     from privacyfunnel.release.publish import publish
@@ -173,7 +175,7 @@ def apply_file(
 
     spec = require_spec(spec, "apply_file(protocol, source")
     protocol, source, into = find_protocol(protocol), find_source(source, spec.query), spec.require_into()
-    text = read_text(protocol)
+    text, signer = read_signed_text(protocol, signed_by=spec.signed_by)
     sealed = SealedProtocol.from_text(text, str(protocol))
     table = source.open(spec.dialect)
     place = Destination.of_rows(table, into, force=spec.force)
@@ -183,7 +185,7 @@ def apply_file(
     book = Ledger(ledger_path(source) if spec.ledger is None else spec.ledger)
 
     def finish(staged: Path, remembered: LedgerReport) -> Applied:
-        return replace(_make_applied(sampler, into), protocol_file=protocol, remembered=remembered)
+        return replace(_make_applied(sampler, into), protocol_file=protocol, remembered=remembered, signer=signer)
 
     with book.open_session() as salt:
         if watch:
@@ -191,6 +193,15 @@ def apply_file(
         sampler = RowSampler(_bind(table, sealed, spec), spec, watch)
         written, of_secret = ProtocolText(protocol, text), (spec.bin_rules, spec.merges)
         return publish(sampler, place, source, written, (book, salt), finish, spec=spec, of_secret=of_secret)
+
+
+def load_verified(protocol: SealedProtocol | str | Path, spec: ReleaseSpec) -> tuple[SealedProtocol, Signer | None]:
+    """The protocol, and whose signature was verified where it is a file that was signed."""
+    if not isinstance(protocol, SealedProtocol):
+        return load_signed_protocol(protocol, signed_by=spec.signed_by)
+    if spec.signed_by is not None:
+        raise ParameterError(f"A signature is of a file. Name the protocol's file, or leave out {hint('signed_by')}.")
+    return protocol, None
 
 
 def _bind(table: Table, sealed: SealedProtocol, spec: ReleaseSpec) -> BoundTable:

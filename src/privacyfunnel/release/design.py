@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,8 +23,9 @@ from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.uses.use import Information, Use, UseValue
 from privacyfunnel.release.findings.published_shares import share_statements
+from privacyfunnel.release.model_design import FittedModel, fit_model
 from privacyfunnel.release.population_scope import extend_effort, obstacle, rows_only_worth
-from privacyfunnel.release.private_design import design_statements, make_private_design
+from privacyfunnel.release.private_design import design_statements, make_private_design, model_scope_statement
 from privacyfunnel.spec import ReleaseSpec
 from privacyfunnel.spec.checks import find_source
 from privacyfunnel.spec.fields import OUTCOMES
@@ -31,6 +33,7 @@ from privacyfunnel.spec.keywords import accept_older_keywords, combine, require_
 
 if TYPE_CHECKING:
     from privacyfunnel.designs.interface import Progress
+    from privacyfunnel.release.ledger.ledger_file import Entry
     from privacyfunnel.tables.coding.contingency import Contingency
     from privacyfunnel.tables.coding.encoding import Encoding
     from privacyfunnel.tables.readers.table_files import TableSource
@@ -54,12 +57,16 @@ class DesignResult:
     rows_alone: UseValue | None = (
         None  # what these rows alone would keep, where the people were promised without asking
     )
+    fitted: FittedModel | None = None  # the model that it was made from, and the table by its labels; the owner's own
     protocol_file: Path | None = None  # where it was written, and what its codes stand for
     codebook: Path | None = None
+    noise: tuple[Entry, ...] = ()  # the times that noise was drawn for the counts of these rows before
 
     @property
     def rows(self) -> int:
         """How many rows it was designed on."""
+        if self.sealed.model is not None:
+            return self.sealed.model.rows
         people = self.sealed.promise.population
         return self.joint.total if people is None else people.rows
 
@@ -88,7 +95,10 @@ class DesignResult:
                 f"{100 * people.confidence:g} % confidence: for later rows, if they are of the same people. Secrets of "
                 f"fewer than {people.rule.rare} rows, or of none, are promised as one group; audit states each."
             )
-        design = design_statements(promise, secret, codebook=bool(self.sealed.outcomes), to_owner=True)
+        spent = float(sum(Fraction(entry.noise) for entry in self.noise))
+        if self.sealed.model is not None:
+            about = model_scope_statement(secret)
+        design = design_statements(self.sealed, to_owner=True, spent=spent)
         return (about, *share_statements(self.sealed), *design)
 
     @property
@@ -157,13 +167,16 @@ def design_file(
 ) -> DesignResult:
     """Design the protocol for a file, a `Query` or the table of the spec, and write it to `spec.into`.
 
-    A codebook is written beside it where the table will show codes. Nothing is drawn. With `spec.counts` the file has a
-    row per combination, and that column is the number of rows of each.
+    A codebook is written beside it where the table will show codes. No row is drawn. A private design is recorded in
+    the owner's ledger before its noise is drawn; a second one for the same rows is refused unless the spec says
+    `again`. With `spec.counts` the file has a row per combination, and that column is the number of rows of each.
     """
     from contextlib import ExitStack
 
     from privacyfunnel.atomic_files import atomic_file, check_target, ensure_folder
     from privacyfunnel.release.codebook import codebook
+    from privacyfunnel.release.ledger.ledger_file import Ledger, ledger_path
+    from privacyfunnel.release.ledger.noise_draws import record_noise
     from privacyfunnel.release.release_files import codebook_name
     from privacyfunnel.tables.writers.table_writer import write_batches
 
@@ -174,12 +187,18 @@ def design_file(
         raise OutputError(f"a protocol file must be called something.json; '{into.name}' is not. Rename it.")
     for path in (into, book) if into.parent.exists() else ():
         check_target(path, force=force)
-    table = find_source(source or spec.table, spec.query).open(spec.dialect)
+    origin = find_source(source or spec.table, spec.query)
+    table = origin.open(spec.dialect)
     if watch:
         watch("counting", 0)
     contingency = count_table(table, spec).contingency if spec.counts is None else _count_table_contingency(table, spec)
-    found = design_from_counts(contingency, spec, progress)
-    codes, owners = codebook(found.sealed, found.joint), not found.sealed.is_publishable
+    noise: tuple[Entry, ...] = ()
+    if spec.is_private_design:
+        ledger = Ledger(ledger_path(origin) if spec.ledger is None else spec.ledger)
+        with ledger.open_session() as salt:
+            noise = record_noise(ledger, contingency, spec, origin, into, salt)
+    found = replace(design_from_counts(contingency, spec, progress), noise=noise)
+    codes, owners = codebook(found.sealed, found.joint), not found.sealed.has_noisy_design
     with ensure_folder(into.parent), ExitStack() as stack:  # the protocol appears last
         part = stack.enter_context(atomic_file(into, force=force, owner_only=owners))
         part.write_text(found.sealed.to_text(), encoding="utf-8")
@@ -216,8 +235,12 @@ def design_from_counts(contingency: Contingency, spec: ReleaseSpec, progress: Pr
     """The protocol that the spec asks for, sealed, with the columns and bins of the table in its domain."""
     private, asked = make_private_design(spec), spec.options(progress)
     begun = time.monotonic()
-    why_not, alone = "", None
-    if private is not None:  # from here on nothing of the table is looked at but these counts
+    why_not, alone, fitted = "", None, None
+    if spec.publishes_model:  # from here on nothing of the table is looked at but the model
+        fitted = fit_model(contingency, spec)
+        contingency, joint = fitted.contingency, fitted.joint
+        found = _run_method(spec, joint, fitted.promise, asked)
+    elif private is not None:  # from here on nothing of the table is looked at but these counts
         joint, promise = private.draw_noisy_joint(contingency, spec.promise_value, spec.confidence, spec.seed)
         found = _run_method(spec, joint, promise, asked)
     elif not spec.population_if_possible:
@@ -249,9 +272,10 @@ def design_from_counts(contingency: Contingency, spec: ReleaseSpec, progress: Pr
         for_publication=spec.seed is None,
         substitutes=None if sealed.sees_secret else build_substitutes(joint.p_x),
         shares=ColumnShares.from_joint(joint) if spec.with_shares else None,
+        model=None if fitted is None else fitted.model,
     )
     seconds = time.monotonic() - begun
-    return DesignResult(sealed, joint, choice, options, seconds, found.design.worth, why_not, alone)
+    return DesignResult(sealed, joint, choice, options, seconds, found.design.worth, why_not, alone, fitted)
 
 
 class _MethodResult(NamedTuple):

@@ -43,12 +43,12 @@ def write_contents(
 ) -> Release:
     """Write all that belongs to the table in the staged folder; the release, with the final paths.
 
-    `source`, `query` and `command` say in the owner's report where the release comes from and how to repeat it; `key` is
-    the owner's private key, to sign with.
+    `source`, `query` and `command` say in the owner's report where the release comes from and how to repeat it. With
+    the owner's private `key` it is signed.
     """
     from privacyfunnel.tables.writers.table_writer import write_batches
 
-    spec, folder = release.spec, audience(release.sealed)
+    spec, folder = release.spec, audience(noisy=release.sealed.has_noisy_design)
     begin_file(staged / folder / PROTOCOL).write_text(protocol, encoding="utf-8")
     release = replace(release, table=place.table, protocol_file=place.path / folder / PROTOCOL)
     if codes is not None:
@@ -63,8 +63,9 @@ def write_contents(
         release = replace(
             release, signature=place.path / folder / signature.name, signed_by=fingerprint(key.public_key())
         )
-    report = import_module("privacyfunnel.report.release_page")  # report is above this package: it reads releases
-    pages = report.write_pages(release, staged, source=source, query=query, command=command, watch=watch)
+    # A release knows no report, which reads releases; the package, which is above all its parts, names one.
+    write_pages = import_module("privacyfunnel").write_pages
+    pages = write_pages(release, staged, source=source, query=query, command=command, watch=watch)
     with suppress(ParameterError):  # a request with values in memory that no file could hold
         begin_file(staged / OWNER / SPEC).write_text(_spec_text(spec, place.path / OWNER), encoding="utf-8")
     write_manifest(staged, RECORD, **_facts(release))
@@ -82,7 +83,6 @@ def _facts(release: Release) -> dict[str, Any]:
     """What was disclosed about whom, under which promise, and with which program."""
     sealed, promise, spec = release.sealed, release.sealed.promise, release.spec
     people = promise.population
-    design = None if people is None or people.rule.design_epsilon is None else float(people.rule.design_epsilon)
     return {
         "format": "privacyfunnel disclosure record",
         "version": 1,
@@ -103,10 +103,11 @@ def _facts(release: Release) -> dict[str, Any]:
         },
         "epsilon": {
             "records": promise.epsilon,
-            "counts": design,
-            "total": None if design is None else promise.epsilon + design,
+            "counts": sealed.design_epsilon,
+            "total": sealed.total_epsilon if sealed.has_noisy_design else None,
+            "noise_before": release.noise_spent,
         },
-        "protocol": audience(sealed),
+        "protocol": audience(noisy=sealed.has_noisy_design),
         "signed_by": release.signed_by or None,
     }
 

@@ -20,24 +20,21 @@ import numpy as np
 
 from privacyfunnel.atomic_files import OWNER, PUBLIC, atomic_file, atomic_folder, check_folder
 from privacyfunnel.errors import OutputError
-from privacyfunnel.tables.readers.formats import SUFFIXES
+from privacyfunnel.tables.readers.formats import STEM, TABLES
 from privacyfunnel.tables.readers.table_files import PartsTable, check_output, check_suffix, table_suffix
 from privacyfunnel.tables.readers.table_interface import Table
 
 if TYPE_CHECKING:
-    from privacyfunnel.mechanisms.sealing import SealedProtocol
     from privacyfunnel.release.row_sampler import RowSampler
 
-STEM = "sanitised"  # the name of a table, before the suffix of its format
-TABLES = tuple(f"{STEM}{suffix}" for suffix in SUFFIXES)
 README, CROISSANT, DCAT = "README.html", "croissant.json", "dcat.jsonld"
 REPORT, SPEC = "report.html", "release.toml"
 
 
-def audience(sealed: SealedProtocol) -> str:
-    """The folder for protocol and codebook: made from exact counts they can reveal a person's secret, so whoever holds
-    them must be trusted with the table (benchmarks attacks)."""
-    return PUBLIC if sealed.is_publishable else OWNER
+def audience(*, noisy: bool) -> str:
+    """The folder for protocol and codebook: unless their counts are noisy they can reveal a person's secret, so that
+    whoever holds them must be trusted with the table (benchmarks attacks)."""
+    return PUBLIC if noisy else OWNER
 
 
 def codebook_name(suffix: str) -> str:
@@ -89,13 +86,22 @@ class Destination:
         return cls(into, into, suffix, force)
 
     def output_files(self, outgoing: RowSampler) -> Sequence[OutputFile]:
-        """The files of rows, one after another; a part gets as many as are published of it.
+        """The files of rows, one after another.
 
-        In a random order rows go to any part: which part a row was in is part of where it stood.
+        In a random order parts have numbers for names, and equal sizes: how the table was cut may tell, by name or
+        size, how many people have a secret. In the order of the table they are its own, with their names and rows.
         """
         if self.source is None:
             name = self.table.name if self.table == self.path else f"{PUBLIC}/{self.table.name}"
             return [OutputFile(name, self.suffix)]
+        if not outgoing.spec.keep_order:
+            parts = len(self.source.names)
+            bounds = [outgoing.rows * i // parts for i in range(parts + 1)]
+            digits = len(str(parts))
+            return [
+                OutputFile(f"part-{i:0{digits}}{self.suffix}", self.suffix, bounds[i] - bounds[i - 1])
+                for i in range(1, parts + 1)
+            ]
         sizes = self.source.sizes
         if outgoing.rows < sum(sizes):
             bound = outgoing.bound_table

@@ -56,6 +56,8 @@ class ReleaseRun:
         from privacyfunnel.release.bound_table import BoundTable
         from privacyfunnel.release.row_sampler import RowSampler
 
+        if design.fitted is not None:
+            encoding = encoding.recode(design.fitted.contingency.published)
         return cls(spec, design, RowSampler(BoundTable(design.sealed, encoding, True), spec, watch))
 
     @property

@@ -21,7 +21,9 @@ from privacyfunnel.spec.keywords import accept_older_keywords, combine, require_
 if TYPE_CHECKING:
     from privacyfunnel.model.promises import Promise
     from privacyfunnel.model.uses.use import Use
+    from privacyfunnel.release.ledger.ledger_file import Entry
     from privacyfunnel.release.ledger.repeats import LedgerReport
+    from privacyfunnel.tables.coding.contingency import Contingency
     from privacyfunnel.tables.readers.table_files import TableSource
 
 __all__ = ["Release", "sanitise", "sanitise_file"]
@@ -118,6 +120,7 @@ def sanitise_file(
     A `trial`, such as a demonstration, is recorded and does not count.
     """
     from privacyfunnel.release.ledger.ledger_file import Ledger, ledger_path
+    from privacyfunnel.release.ledger.noise_draws import record_noise
     from privacyfunnel.release.ledger.repeats import ProtocolText, refuse_repeat
     from privacyfunnel.release.publish import output_text_format, publish
     from privacyfunnel.release.release_contents import write_contents
@@ -139,7 +142,7 @@ def sanitise_file(
         codes = run.codebook()
         release = replace(
             run.release(place.table),
-            remembered=remembered,
+            remembered=replace(remembered, noise=tuple(noise)),
             read_as=table.text_format.detection_notes,
             suspected=() if spec.person or trial else person_warnings(table, (*spec.secret, *spec.publish)),
         )
@@ -157,13 +160,14 @@ def sanitise_file(
             watch=watch and (lambda doing: watch(doing, 0)),
         )
 
+    path = into / audience(noisy=spec.is_private_design) / PROTOCOL
+    noise: list[Entry] = []
+
+    def before_design(counted: Contingency) -> None:
+        refuse_repeat(book, counted, spec, source, place.table, salt, trial=trial)
+        noise.extend(record_noise(book, counted, spec, source, path, salt, trial=trial))
+
     with book.open_session() as salt:
-        run = ReleaseRun.start(
-            table,
-            spec,
-            watch,
-            progress,
-            before_design=lambda counted: refuse_repeat(book, counted, spec, source, place.table, salt, trial=trial),
-        )
-        protocol = ProtocolText(into / audience(run.sealed) / PROTOCOL, run.sealed.to_text())
+        run = ReleaseRun.start(table, spec, watch, progress, before_design=before_design)
+        protocol = ProtocolText(path, run.sealed.to_text())
         return publish(run.sampler, place, source, protocol, (book, salt), finish, spec=spec, trial=trial)

@@ -59,6 +59,7 @@ DCAT_CONTEXT = {
 def croissant(release: Release, folder: Path, occasion: Occasion) -> str:
     """The text of croissant.json, for the files in the public folder."""
     name, promise = Path(release.table).name, release.sealed.promise
+    whole = format_number(release.sealed.total_epsilon)
     secret, columns = statements.secret_name(release.sealed), statements.column_names(release.sealed)
     how = statements.publication_statement(release.sealed, drawn=False)
     names = sorted(path.name for path in folder.iterdir() if path.name != CROISSANT)
@@ -92,7 +93,7 @@ def croissant(release: Release, folder: Path, occasion: Occasion) -> str:
                 }
             ],
             "rai:personalSensitiveInformation": [
-                f"{secret}: not published; {promise.name} with ε = {format_number(promise.epsilon)} is promised.",
+                f"{secret}: not published; {promise.name} with ε = {whole} is promised.",
                 f"{columns}: randomised, not protected themselves.",
                 *([f"{', '.join(release.kept)}: published unchanged, unprotected."] if release.kept else []),
             ],

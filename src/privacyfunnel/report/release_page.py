@@ -6,6 +6,7 @@ worst, what an analyst gets, what was changed, what is not promised, and how to 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
@@ -30,7 +31,7 @@ from privacyfunnel.report.changes import change_bars, changes, public_bars
 from privacyfunnel.report.cost_picture import LOOSE, cost_curve, costs_picture
 from privacyfunnel.report.statements import Occasion, to_sentence
 
-__all__ = ["Occasion", "owner_page", "readme_page", "write_pages"]
+__all__ = ["Occasion", "frame_page", "owner_page", "readme_page", "write_pages"]
 
 MOST_PICTURES = 4  # of several published columns, one each
 SIDE_SECONDS = 1.5  # to measure the leakage to somebody who knows some columns
@@ -59,6 +60,13 @@ def write_pages(
     for name, make in pages.items():
         begin_file(staged / name).write_text(make(), encoding="utf-8")
     return list(pages)
+
+
+def frame_page(release: Release) -> str:
+    """The owner's page of a release of a frame, for whoever works in Python."""
+    python = f"Python {sys.version.split()[0]}"
+    occasion = Occasion(datetime.now().astimezone(), "a frame in memory", python, wording=word_for_python)
+    return owner_page(release, occasion, curve=release.spec.curve)
 
 
 def owner_page(
@@ -110,7 +118,7 @@ def readme_page(release: Release, folder: Path, occasion: Occasion) -> str:
     percents (benchmarks attacks). Figures of noisy counts are shown.
     """
     sealed = release.sealed
-    picture = public_bars(sealed) if sealed.is_publishable else None
+    picture = public_bars(sealed) if sealed.has_noisy_design else None
     return _render(
         "readme",
         occasion,

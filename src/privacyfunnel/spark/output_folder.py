@@ -16,8 +16,8 @@ from typing import Any
 from privacyfunnel.atomic_files import OWNER, PUBLIC
 from privacyfunnel.errors import OutputError, ParameterError
 from privacyfunnel.hints import hint
-from privacyfunnel.release.release_files import STEM
 from privacyfunnel.spark.single_draw import COMMITTER
+from privacyfunnel.tables.readers.formats import STEM
 
 PARQUET, CSV = "parquet", "csv"
 FORMATS = (PARQUET, CSV)

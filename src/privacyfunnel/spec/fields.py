@@ -27,6 +27,7 @@ from privacyfunnel.spec.kinds import (
     TEXT,
     Kind,
     choice,
+    method_name,
     number,
     whole_number,
 )
@@ -49,6 +50,7 @@ METHODS = (
     "conditional-reporting",
 )
 
+MODEL, TABLE, POPULATION_PRIOR = "model", "table", "population"  # what a promise compares beliefs with
 READING = "Reading the table"
 
 
@@ -76,6 +78,7 @@ OPTIONS: Mapping[str, Mapping[str, Option]] = {
         "epsilon": Option(number(least=0), 1.0, "ε", DESIGNING, short="-e", common=True),
         "factor": Option(number(least=1), 2.0, "F", DESIGNING),
         "promise": Option(ANY_TEXT, "lip", choices=("lip", "ldp", "srlip"), common=True, commands=DESIGNING),
+        "prior": Option(choice(MODEL, TABLE, POPULATION_PRIOR), MODEL, commands=DESIGNING),
         "population": Option(POPULATION, "95%", "95%|auto|none", DESIGNING),
         "average": Option(number(least=0), 0.05, "NATS", DESIGNING),
         "average_only": Option(FLAG, commands=DESIGNING),
@@ -84,7 +87,7 @@ OPTIONS: Mapping[str, Mapping[str, Option]] = {
     "Use and method": {
         "use": Option(ANY_TEXT, "statistics", "USE[:…]", DESIGNING, common=True),
         "ordered": Option(ORDERED, {"size": ["S", "M", "L"]}, "COLUMN=ORDER", DESIGNING),
-        "method": Option(TEXT, "auto", "METHOD", DESIGNING, choices=METHODS),
+        "method": Option(method_name(*METHODS), "auto", "METHOD", DESIGNING, choices=METHODS),
         "chain_order": Option(NAMES, ["town", "age"], "COLUMN", DESIGNING),
         "budgets": Option(BUDGETS, [0.2, 0.3], "BUDGETS", DESIGNING),
         "gap": Option(number(above=0), 0.001, "NATS", DESIGNING),
@@ -129,8 +132,9 @@ OPTIONS: Mapping[str, Mapping[str, Option]] = {
         "report": Option(FLAG, commands=(SANITISE,)),
         "curve": Option(FLAG, commands=(SANITISE,)),
         "sign": Option(PATH, "owner.pem", "FILE", (SANITISE,)),
-        "ledger": Option(PATH, "ledger.json", "FILE", DRAWING),
-        "again": Option(FLAG, commands=DRAWING),
+        "signed_by": Option(PATH, "owner.public.pem", "FILE", (APPLY,)),
+        "ledger": Option(PATH, "ledger.json", "FILE"),
+        "again": Option(FLAG),
         "force": Option(FLAG, common=True),
     },
 }
@@ -145,6 +149,9 @@ HELP: Mapping[str, str] = {
     "factor": "The same as a factor: 2 means ε = ln 2, so that no belief more than doubles.",
     "promise": "lip: against everybody; ldp: between any two secrets; srlip: lip, also against those who know "
     "published values.",
+    "prior": "model: a model made from counts with noise, published with the mechanism: all files may be public "
+    "and ε covers them together; table: the table's own frequencies, the mechanism is then for the owner alone; "
+    "population: those whom the rows are a sample of. Default: table.",
     "population": "Also keep the promise, with this confidence, for the population that the rows are a random sample "
     "of; auto: with 95 % where possible; none: for these rows only.",
     "average": "Also bound the average leakage I(S;Y), in nats.",
@@ -161,7 +168,8 @@ HELP: Mapping[str, str] = {
     "chain_order": "For chain: the columns in the order in which they are published.",
     "budgets": "For product: sound, paper, or an ε per column (0.2,0.3). Default: searched.",
     "gap": "Stop when the proof is within this many nats of the optimum.",
-    "time_limit": "Stop after so many seconds with the best mechanism so far and its bound. Default: 60.",
+    "time_limit": "Stop after so many seconds with the best so far and its bound. "
+    "Default: 60 seconds of counted work, alike on all machines.",
     "bins": "Coarser values: numbers age=0,18,65, age=quantiles:8, price=width:1000, age=top:85 or "
     "age=bottom:18,top:85; dates visit=year (quarter, month, week, weekday; month:dmy where day and month"
     " could be swapped); codes icd=prefix:3; any icd=map:groups.csv (value;group;…; map:groups.csv:2 for "
@@ -180,7 +188,8 @@ HELP: Mapping[str, str] = {
     "seed": "For tests only: a release from a seed is not for publication.",
     "unknown": "Rows with values that the mechanism does not know: error, blur (as if they had a random value) or "
     "drop.",
-    "design_epsilon": "Make the mechanism from counts with noise of this ε.",
+    "design_epsilon": "Make the mechanism from counts with noise of this ε; with a published model, how much of the "
+    "whole ε it gets.",
     "domain": "The file of public labels and bins, as scan drafts it.",
     "design_noise": "The source of noise: own, or opendp (an extra package).",
     "table": "The table, where no other is named: a file, or with a query a database.",
@@ -200,8 +209,10 @@ HELP: Mapping[str, str] = {
     "report": "Write report.html, for the owner only.",
     "curve": "Also solve the trade-off curve of the report, which takes longer than the release.",
     "sign": "Sign the table and its protocol with this private key (keygen).",
-    "ledger": "The owner's record of releases. Default: a file beside the table.",
-    "again": "Release rows again that were released before; the leakage of both counts.",
+    "signed_by": "The owner's public key: refuse files that it did not sign.",
+    "ledger": "The owner's record of releases and private designs. Default: $PRIVACYFUNNEL_LEDGER, or a file beside "
+    "the table.",
+    "again": "Release rows again, or draw noise for their counts again; both count.",
     "force": "Overwrite existing output.",
 }
 
@@ -234,6 +245,11 @@ class SpecField:
     def flag(self) -> str:
         """The long option of the command line."""
         return option_name(self.name)
+
+    @property
+    def negated_flag(self) -> str:
+        """The long option that switches a flag off."""
+        return option_name(f"no_{self.name}")
 
 
 def describe_fields(spec: type) -> Iterator[SpecField]:

@@ -10,19 +10,20 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast
 
 from privacyfunnel.errors import ColumnError, ParameterError
 from privacyfunnel.hints import hint
 from privacyfunnel.spec.checks import (
     check_key,
+    check_prior,
     check_private,
     check_promise,
     check_used_columns,
     epsilon_of_factor,
     find_source,
 )
-from privacyfunnel.spec.fields import ERROR, OUTCOMES, VALUES, SpecField, describe_fields
+from privacyfunnel.spec.fields import ERROR, MODEL, OUTCOMES, POPULATION_PRIOR, VALUES, SpecField, describe_fields
 from privacyfunnel.spec.kinds import ALL_COLUMNS, AUTO
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ class ReleaseSpec:
     epsilon: float | None = None
     factor: float | None = None
     promise: str | Promise = "lip"
+    prior: str | None = None
     population: float | str | None = None
     average: float | None = None
     average_only: bool = False
@@ -113,6 +115,7 @@ class ReleaseSpec:
     report: bool = True
     curve: bool = False
     sign: Path | None = None
+    signed_by: Path | None = None
     ledger: Path | None = None
     again: bool = False
     force: bool = False
@@ -122,13 +125,9 @@ class ReleaseSpec:
             value = getattr(self, each.name)
             if value != each.default:
                 object.__setattr__(self, each.name, each.option.kind.check(each.name, value))
-        for check in (check_promise, check_private, check_key):
+        for check in (check_promise, check_prior, check_private, check_key):
             check(self)
         check_used_columns(self, (*self.secret, *self.publish))
-        if self.method != "auto":
-            from privacyfunnel.designs.method_selection import check_method
-
-            check_method(self.method)
         for _ in (self.use_value, self.bin_rules, self.merges):  # each reads its texts, or refuses them
             pass
 
@@ -193,7 +192,8 @@ class ReleaseSpec:
     @property
     def confidence(self) -> float | None:
         """The confidence with which the promise is to hold for the population."""
-        return CONFIDENCE if isinstance(self.population, str) else self.population
+        default = isinstance(self.population, str) or (self.population is None and self.prior == POPULATION_PRIOR)
+        return CONFIDENCE if default else cast(float | None, self.population)
 
     @property
     def population_if_possible(self) -> bool:
@@ -260,9 +260,14 @@ class ReleaseSpec:
         return found
 
     @property
+    def publishes_model(self) -> bool:
+        """Whether the prior is a model that is published with the mechanism."""
+        return self.prior == MODEL
+
+    @property
     def is_private_design(self) -> bool:
         """Whether the mechanism is made from noisy counts and may be published."""
-        return self.design_epsilon is not None
+        return self.design_epsilon is not None or self.publishes_model
 
     @property
     def read_columns(self) -> tuple[str, ...]:

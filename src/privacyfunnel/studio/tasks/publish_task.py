@@ -11,7 +11,7 @@ from privacyfunnel.release.release import Release
 from privacyfunnel.release.release_files import REPORT
 from privacyfunnel.release.sanitise import sanitise_file
 from privacyfunnel.studio.choices import Choices
-from privacyfunnel.studio.repeat_scripts import command_line
+from privacyfunnel.studio.repeat_scripts import format_command
 from privacyfunnel.studio.task_pool import ProgressReporter
 
 
@@ -34,10 +34,11 @@ class PublishedFiles:
 def publish(say: ProgressReporter, choices: Choices, again: bool = False, force: bool = False) -> PublishedFiles:
     """Sanitise the table into the folder that was chosen, with its reports."""
     into = choices.folder
-    repeat = command_line(choices) + (" --again" if again else "") + (" --force" if force else "")
+    spec = replace(choices.to_spec(), again=again, force=force)
+    repeat = format_command(spec)
     release = sanitise_file(
         choices.table.path,
-        replace(choices.to_spec(), again=again, force=force),
+        spec,
         progress=lambda value, bound: say("proof", (value, bound, 0.0)),
         watch=lambda doing, rows: say("doing", doing),
         command=repeat,
@@ -45,7 +46,7 @@ def publish(say: ProgressReporter, choices: Choices, again: bool = False, force:
     return PublishedFiles(
         rows=release.rows,
         promise=release.sealed.promise.name,
-        epsilon=release.sealed.promise.epsilon,
+        epsilon=release.sealed.total_epsilon,
         certified=release.sealed.epsilon,
         kept=release.share_kept,
         unchanged=release.unchanged,

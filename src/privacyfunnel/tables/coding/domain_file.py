@@ -152,7 +152,9 @@ def draft_domain(table: Table, columns: Sequence[str], bins: Sequence[Bins] = ()
         )
     codings = [coder.coding(sorted(counts[coder.column]))[0] for coder in listed]
     omitted = tuple(coder.column for coder in coders if coder not in listed)
-    return DomainFile({coding.column: _fill_bins(coding) for coding in codings}, omitted=omitted)
+    return DomainFile(
+        {coding.column: fill_bins(coding, missing=coding.missing is not None) for coding in codings}, omitted=omitted
+    )
 
 
 def _quotes_persons(rows: Counter[int]) -> bool:
@@ -161,9 +163,9 @@ def _quotes_persons(rows: Counter[int]) -> bool:
     return len(rows) > MOST_DRAFT_LABELS or (len(rows) > MOST_LABELS_OF_ONE and alone > len(rows) / 2)
 
 
-def _fill_bins(coding: Coding) -> Coding:
-    """A binned column may have all of its bins, whether they occur or not."""
-    return _make_coding(coding.column, (), coding.edges, coding.missing is not None) if coding.edges else coding
+def fill_bins(coding: Coding, *, missing: bool) -> Coding:
+    """A binned column with all of its bins, whether they occur or not; `missing` says whether an entry may be."""
+    return _make_coding(coding.column, (), coding.edges, missing) if coding.edges else coding
 
 
 def _make_coding(
