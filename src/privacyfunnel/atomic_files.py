@@ -160,7 +160,7 @@ def foreign_files(folder: Path) -> list[str]:
         if stat.S_ISDIR(mode) and (name in folders or name == OWNER):
             continue
         signature = stat.S_ISREG(mode) and name.endswith(".sig") and name.removesuffix(".sig") in written
-        if name not in {MANIFEST, RECORD} and not signature and not _is_written(path, written.get(name)):
+        if name not in {MANIFEST, RECORD} and not signature and not is_written(path, written.get(name)):
             found.append(name)
     return found
 
@@ -183,7 +183,8 @@ def _read_manifest(path: Path) -> dict[str, str]:
     return {}
 
 
-def _is_written(path: Path, digest: str | None) -> bool:
+def is_written(path: Path, digest: str | None) -> bool:
+    """Whether the path is a file with this SHA-256."""
     with suppress(OSError):
         return digest is not None and stat.S_ISREG(path.lstat().st_mode) and file_digest(path) == digest
     return False

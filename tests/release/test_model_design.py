@@ -233,7 +233,7 @@ def test_the_command_writes_files_for_everybody(tmp_path: Path) -> None:
     assert (found["epsilon"], found["model_epsilon"]) == (0.5, 0.1)
     assert 0 < found["table_leak"] < 0.7
     for name in ("protocol.json", "codebook.csv", "sanitised.csv"):
-        assert stat.S_IMODE((into / name).stat().st_mode) & 0o044
+        assert stat.S_IMODE((into / "public" / name).stat().st_mode) & 0o044
     said = " ".join(found["not_promised"])
     assert "All public files together" in said
     assert "counts themselves" not in said

@@ -92,6 +92,7 @@ def audit(
 
     With --matrix: measure what a transition matrix from other software says about the secret.
     """
+    from privacyfunnel.audits.public_audit import refuse_altered
     from privacyfunnel.errors import ParameterError
     from privacyfunnel.release.release_files import find_table
 
@@ -108,6 +109,7 @@ def audit(
             )
         if protocol.is_dir():
             sanitised = sanitised or find_table(protocol)
+            refuse_altered(sanitised.parent)
         _audit_protocol(protocol, spec, sanitised, tuple(with_ or ()), domain, draws, as_json=as_json)
         return
     if table is not None or sanitised is not None or with_ or spec.keep or spec.signed_by or draws or domain:

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from privacyfunnel.atomic_files import OWNER, PUBLIC, atomic_file, atomic_folder, check_folder
+from privacyfunnel.atomic_files import OWNER, PUBLIC, atomic_file, atomic_folder, check_folder, is_written
 from privacyfunnel.errors import OutputError
 from privacyfunnel.tables.readers.formats import STEM, TABLES
 from privacyfunnel.tables.readers.table_files import PartsTable, check_output, check_suffix, table_suffix
@@ -145,3 +146,18 @@ def find_table(path: str | Path) -> Path:
             if (each / name).exists():
                 return each / name
     return path
+
+
+def altered_files(public: Path) -> list[str]:
+    """Files of a public folder that were added, changed or removed since croissant.json listed them; none without it.
+
+    Who can change that list, too, is found out by a signature, or by the owner's record.
+    """
+    try:
+        files = json.loads((public / CROISSANT).read_text(encoding="utf-8"))["distribution"]
+        listed = {str(file["contentUrl"]): str(file["sha256"]) for file in files}
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
+    found = {path.relative_to(public).as_posix() for path in public.rglob("*")} - {CROISSANT}
+    signatures = {f"{name}.sig" for name in listed}
+    return sorted(name for name in (found - signatures) | {*listed} if not is_written(public / name, listed.get(name)))
