@@ -72,7 +72,7 @@ def test_the_next_month_is_drawn_measured_remembered_and_audited(made: Path, tmp
 
 
 def test_unchanged_people_are_published_once_and_the_ledger_knows(made: Path, tmp_path: Path, capsys: Capsys) -> None:
-    keyed = ["--row-id", "id", "--key-file", made / "rows.key", "--keep", "id"]
+    keyed = ["--row-id", "id", "--key-file", made / "rows.key", "--keep", "id", "--accept-kept"]
     first = found_by(capsys, *applied(made, "june.csv", tmp_path / "one.csv", *keyed))
     assert first["key_kept"]
     second = found_by(capsys, *applied(made, "june.parquet", tmp_path / "two.csv", *keyed))
@@ -92,8 +92,10 @@ def test_rows_that_are_not_known_are_said_without_their_values(made: Path, tmp_p
     sentence = turned_down(capsys, *words)
     assert "7 of 400 do not (7 in town)" in sentence
     assert "Atlantis" not in sentence
-    assert found_by(capsys, *words, "--unknown", "drop")["rows"] == 393
-    blurred = found_by(capsys, *words, "--unknown", "blur", "--force", "--again")
+    sentence = turned_down(capsys, *words, "--unknown", "drop")
+    assert "leaks up to ε = 0.4168, together with who is left out" in sentence
+    assert found_by(capsys, *words, "--unknown", "drop", "--accept-drift")["rows"] == 393
+    blurred = found_by(capsys, *words, "--unknown", "blur", "--accept-drift", "--force", "--again")
     assert blurred["unknown"] == {"rows": 7, "columns": {"town": 7}, "became": "blur"}
     assert any("no certificate covers them" in sentence for sentence in blurred["not_promised"])
     assert "Atlantis" not in (tmp_path / "out.csv").read_text()
@@ -198,7 +200,7 @@ def parts(tmp_path: Path) -> Path:
 def test_parts_go_in_and_as_many_come_out_whose_names_and_sizes_tell_nothing(
     pattern: str, made: Path, parts: Path, tmp_path: Path, capsys: Capsys
 ) -> None:
-    keyed = ["--row-id", "id", "--key-file", made / "rows.key", "--keep", "id"]
+    keyed = ["--row-id", "id", "--key-file", made / "rows.key", "--keep", "id", "--accept-kept"]
     told = found_by(capsys, "apply", made / "protocol.json", parts / pattern, "--into", tmp_path / "out", *keyed)
     assert told["rows"] == 200
     a, b = (pl.read_csv(tmp_path / "out" / name) for name in ("part-1.csv", "part-2.csv"))

@@ -186,7 +186,7 @@ def test_what_is_spent_is_what_is_stated(source: str) -> None:
     with pytest.raises(ParameterError, match="must spend at most its ε"):
         TreeMeasurement(
             seen.rows,
-            seen.epsilon * Fraction(9, 10),
+            seen.epsilon * Fraction(99, 100),
             seen.pairs,
             seen.edges,
             seen.triples,

@@ -49,6 +49,7 @@ FULL: dict[str, Any] = {
     "merge_rare": {"*": 10, "town": 5},
     "merge_secrets": {"other": ("a", "b, c")},
     "as_": "values",
+    "accept_kept": True,
     "keep_order": True,
     "row_id": "id",
     "table": "people.csv",

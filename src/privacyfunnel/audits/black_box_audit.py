@@ -158,6 +158,7 @@ def _arguments(
             secret=sealed.domain.secret_columns,
             publish=[at.name for at in sealed.domain.attributes],
             keep=number,
+            accept_kept=True,  # a number for every row, which pairs them
             promise=sealed.promise.name.lower(),
             epsilon=sealed.promise.epsilon,
             method=method,

@@ -8,7 +8,6 @@ the noise of a private design is tested against the table. Other claims are meas
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +26,7 @@ from privacyfunnel.errors import ColumnError, GuaranteeError
 from privacyfunnel.formatting import format_epsilon
 from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.input_domain import ColumnShares
-from privacyfunnel.mechanisms.kept_leakage import KeptLeakage, kept_leakage
+from privacyfunnel.mechanisms.kept_leakage import KeptLeakage, kept_columns_error, kept_leakage
 from privacyfunnel.mechanisms.protocol_file import find_protocol
 from privacyfunnel.mechanisms.sealing import SealedProtocol, certify, exact_worst_leak
 from privacyfunnel.mechanisms.signatures import Signer, load_signed_protocol
@@ -39,6 +38,7 @@ from privacyfunnel.release.findings.composition_leakage import (
     composition_leak,
 )
 from privacyfunnel.release.findings.population import PopulationBound, population_bound
+from privacyfunnel.release.kept_counts import count_rows
 from privacyfunnel.release.model_design import group_table
 from privacyfunnel.release.output_layout import detect_layout
 from privacyfunnel.release.release_files import find_table
@@ -205,19 +205,11 @@ def _check_kept(
     """Output and kept columns of a record must keep the promise together, on the counts of this table."""
     if not columns:
         return None
-    parts = [np.stack([chunk.secret, chunk.published], axis=1) for chunk in found.encoding.chunks()]
+    s, x = np.concatenate([np.stack([chunk.secret, chunk.published]) for chunk in found.encoding.chunks()], axis=1)
     kept = pl.concat([categories_to_text(batch) for batch in original.batches(list(columns))])
-    numbered = kept.unique().with_row_index("")
-    k = kept.join(numbered, on=list(columns), how="left", nulls_equal=True, maintain_order="left")[""]
-    records = np.column_stack([np.concatenate(parts), k.to_numpy()]).astype(np.int64)
-    leak = kept_leakage(found.mechanism, sealed.promise, found.joint, columns, records)
+    leak = kept_leakage(found.mechanism, sealed.promise, found.joint, count_rows(s, x, kept))
     if not leak.keeps and sealed.model is None:  # a model promises nothing about the table's own frequencies
-        amount = "without bound" if math.isinf(leak.epsilon) else f"up to ε = {leak.epsilon:.6g}"
-        raise GuaranteeError(
-            f"{sealed.promise.name} ε = {sealed.promise.epsilon:g} must hold for all that is published of a record; "
-            f"outputs together with the kept columns ({', '.join(columns)}) leak {amount}. Keep fewer or coarser "
-            f"columns, or publish them through the protocol with {hint('publish')}."
-        )
+        raise kept_columns_error(sealed.promise, found.joint.secret_name, tuple(columns), leak.epsilon, made=True)
     return leak
 
 

@@ -57,7 +57,7 @@ def _privacyfunnel(
 
 
 def main(arguments: Sequence[str] | None = None, commands: typer.Typer = app, prog_name: str = "privacyfunnel") -> int:
-    """Run a command, of those that the program has which is `called` so; the process's exit code."""
+    """Run a command; the process's exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in words
     words = [word for word in words if word != "--debug"] or ["--help"]
@@ -79,7 +79,7 @@ def main(arguments: Sequence[str] | None = None, commands: typer.Typer = app, pr
 
 
 def _run(words: list[str], commands: typer.Typer, prog_name: str) -> Any:
-    """Run a command. Help is printed by a library that minds if nobody listens; so it is printed here."""
+    """Run a command. Its help is printed here, since typer fails where a reader has left."""
     if words[0] == "--version":
         show(f"privacyfunnel {__version__}")
         return 0
@@ -130,21 +130,21 @@ def answer(as_json: bool, content: Mapping[str, Any], text: str) -> None:
 
 
 def show(text: str) -> None:
-    """Print, and do not mind if nobody listens any more."""
+    """Print; a reader who left is no error."""
     try:
         _print(make_printable(text), sys.stdout)
     except BrokenPipeError:
-        # Python flushes once more on its way out; give it somewhere to write.
+        # Python flushes once more at exit; give it somewhere to write.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as error:
         raise OutputError(
-            f"the answer must be printed; standard output says: {os.strerror(error.errno or 0).lower()}. Files that "
-            "were asked for stand; print the answer elsewhere."
+            f"Cannot print the answer: {os.strerror(error.errno or 0).lower()}. Files that were asked for "
+            "are complete; print the answer elsewhere."
         ) from error
 
 
 def complain(text: str) -> None:
-    """Say on standard error what went wrong; where nobody can hear it, the exit code still tells."""
+    """Print to standard error what went wrong; where that is closed, the exit code still tells."""
     with suppress(OSError, ValueError):
         _print(make_printable(redact_credentials(text)), sys.stderr)
 

@@ -10,7 +10,14 @@ import typer
 
 from privacyfunnel.cli import text_format
 from privacyfunnel.cli.application import Json, answer
-from privacyfunnel.cli.release_summary import format_signer, ledger_content, ledger_facts, order_content, order_text
+from privacyfunnel.cli.release_summary import (
+    format_signer,
+    kept_facts,
+    ledger_content,
+    ledger_facts,
+    order_content,
+    order_text,
+)
 from privacyfunnel.cli.spec_options import Given, TableOrDatabase, build_spec, fields_of, takes_spec
 from privacyfunnel.names import format_names
 from privacyfunnel.spec.fields import BLUR
@@ -105,7 +112,7 @@ def row_facts(found: Applied) -> list[tuple[str, str]]:
         *([] if math.isnan(found.unchanged) else [("unchanged", _describe_unchanged(found))]),
         *([("addresses", _addresses(found))] if found.spec.row_id else []),
         ("order", order_text(found)),
-        *([("unprotected", format_names(found.kept))] if found.kept else []),
+        *kept_facts(found),
         *([("dropped", format_names(found.dropped))] if found.dropped else []),
         *ledger_facts(found),
     ]

@@ -305,25 +305,21 @@ def _audit_protocol(
 
 
 _ORDER_UNKNOWN = (
-    "not known: no ledger tells which row became which, so outputs handed to other rows would not be found out. Name "
-    "the owner's --ledger, or say --keep-order if the rows are in the order of the table"
+    "unknown without a ledger, so outputs assigned to wrong rows would go unnoticed. Name the owner's --ledger, or "
+    "--keep-order if the rows are in the order of the table"
 )
-_NOT_NAMED = "as the protocol file alone says: name the column that must stay secret with --secret to have it checked"
+_NOT_NAMED = "as the protocol file states; name the secret column with --secret to have it checked"
 
 
 def _population_facts(found: Audit, *, named: bool) -> list[tuple[str, str]]:
     """What holds for those whom the rows stand for."""
     if found.people is None:
-        return [
-            ("people", "for the people whom these rows stand for ε was not computed: the table is too large for it")
-        ]
+        return [("people", "ε for the population was not computed: the table is too large")]
     told = [("people", found.people_text)]
     alone = found.people.rare_alone
-    told += [("rare", f"for the people, {alone}")] if alone else []
+    told += [("rare", alone)] if alone else []
     if found.people.private and not named:
-        told.append(
-            ("called", "secrets go by their numbers here, for the file names none; --domain domain.json names them")
-        )
+        told.append(("names", "secrets are numbered, as the file does not name them; --domain domain.json does"))
     return told
 
 
@@ -334,13 +330,13 @@ def _draw_facts(draw: DrawAgreement, secret: str, false_alarm: float) -> list[tu
         told.append(
             (
                 "independence",
-                f"outputs follow {secret} no more than the protocol lets them, p = "
+                f"outputs depend on {secret} no more than the protocol allows, p = "
                 f"{draw.secret_dependence.p_value:.3f} "
                 f"(refused below {false_alarm:g}; its chi-squares are exact in the limit of many rows)",
             )
         )
     if draw.unseeded:
-        told.append(("seed", "none that anybody would try first draws these rows; a better hidden one is not found"))
+        told.append(("seed", "no common seed draws these rows; others were not tried"))
     return told
 
 

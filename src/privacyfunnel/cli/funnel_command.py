@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 
 GAP = 1e-5  # nats
 NO_PROMISE = (
-    "I(S;Y) is an average and no promise: the ε behind a point is what the record that tells most gives away, "
-    "and it may be unbounded."
+    "I(S;Y) is an average, not a promise: the ε of a point is the leakage of its worst record, and may be unbounded."
 )
 
 

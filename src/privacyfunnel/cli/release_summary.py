@@ -119,7 +119,7 @@ def format_summary(release: Release) -> str:
             *([("sparse", release.sparse)] if release.sparse else []),
             *(("rare", sentence) for sentence in release.rare),
             *rare_secret_facts(release),
-            *([("unprotected", format_names(release.kept))] if release.kept else []),
+            *kept_facts(release),
             *([("excel-safe", EXCEL_SAFE)] if release.excel_safe else []),
             *([("reports", ", ".join(map(str, release.pages)))] if release.pages else []),
             *([("signed by", f"{release.signed_by}: {release.signature}")] if release.signature else []),
@@ -290,16 +290,24 @@ def format_signer(signer: Signer | None) -> str:
 
 def order_text(release: Release | Applied) -> str:
     """The same in words."""
-    how = "that of the table, as asked" if release.kept_order else "random"
+    how = "that of the table, as asked" if release.kept_order else "shuffled"
     tells = release.order_tells
-    said = [how if tells is None else f"{how}; in the order of the table {tells}"]
+    said = [how if tells is None else f"{how}; in the order of the table, {tells}"]
     return "; ".join([*said, *(column.secret_statement for column in release.kept_columns if column.secret_statement)])
 
 
 def rare_secret_facts(release: Release) -> list[tuple[str, str]]:
     """The ε of each rare secret by itself, for the people whom the rows stand for."""
     said = "" if release.people is None else release.people.rare_alone
-    return [("rare", f"for the people, {said}")] if said else []
+    return [("rare", said)] if said else []
+
+
+def kept_facts(release: Release | Applied) -> list[tuple[str, str]]:
+    """The kept columns, and whether ε is about them."""
+    if not release.kept:
+        return []
+    judged = "ε is about them and what is published together" if release.kept_judged else "not covered by the promise"
+    return [("kept", f"{format_names(release.kept)}: unchanged, {judged}")]
 
 
 def ledger_facts(release: Release | Applied) -> list[tuple[str, str]]:
@@ -307,5 +315,5 @@ def ledger_facts(release: Release | Applied) -> list[tuple[str, str]]:
     found = release.remembered
     if found is None:
         return []
-    where = f"{found.ledger}, the owner's: it remembers this release, and how its order is undone"
+    where = f"{found.ledger}: the owner's record of this release, with the key that undoes the row order"
     return [*(("again", sentence) for sentence in found.statements), ("ledger", where)]

@@ -112,8 +112,8 @@ def _format_result(content: dict[str, Any]) -> str:
 
 
 def _format_average(content: dict[str, Any]) -> str:
-    told = f"{content['about_secret']:.6f} nats about the secret, of {content['average']:.6f} allowed"
-    return told if content["promise"] else f"{told}; no promise was asked for, and its worst record leaks as stated"
+    measured = f"I(S;Y) = {content['about_secret']:.6f} nats of {content['average']:.6f} allowed"
+    return measured if content["promise"] else f"{measured}; no promise bounds the worst record, which leaks as stated"
 
 
 def _format_population(people: dict[str, Any]) -> str:

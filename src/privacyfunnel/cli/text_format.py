@@ -96,15 +96,15 @@ def format_share(part: float, whole: float) -> str:
 def explain_stop(reason: str | None) -> str:
     """What ended a search that did not reach its gap, and whether more time may help."""
     if reason == "nothing left to try":
-        return "nothing was left to try, and more time finds no more"
-    return "time was up, and a longer --time-limit may find it"
+        return "no strategy was left to try; more time would not help"
+    return "stopped by the time limit; a longer --time-limit may find more"
 
 
 def explain_cut_points(points: Iterable[tuple[str, str | None]]) -> list[str]:
     """Which points of a curve, by their names, were cut short, and by what; a sentence for each reason.
 
     >>> explain_cut_points([("ε = 0.5", "gap"), ("ε = 1", "time"), ("ε = 2", "time"), ("ε = 4", None)])
-    ['Cut short at ε = 1, ε = 2: time was up, and a longer --time-limit may find it.']
+    ['Cut short at ε = 1, ε = 2: stopped by the time limit; a longer --time-limit may find more.']
     """
     reasons: dict[str, list[str]] = {}
     for name, reason in points:

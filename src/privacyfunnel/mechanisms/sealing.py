@@ -318,6 +318,8 @@ def exact_worst_leak(mechanism: Mechanism, promise: Promise, joint: Joint) -> Ex
         # Of an event without mass there is no P(y|E): it would compare with anything and pass.
         if not (block.totals > 0).all():
             raise DistributionError("Every event that a promise compares must be able to happen; one is not.")
+        if block.condition_totals is not None and not mechanism.measures_parts:
+            raise TypeError(f"a {mechanism.kind} does not measure parts of events: list its outputs")
         worst = larger_leak(worst, mechanism.worst(block))
     sets = promise.credal_sets(joint, mechanism.sees_secret)
     return worst if sets is None else larger_leak(worst, mechanism.worst_credal_leak(sets))

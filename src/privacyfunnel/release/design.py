@@ -17,9 +17,11 @@ from privacyfunnel.designs.method_selection import AUTO, Choice, apply_default_u
 from privacyfunnel.designs.methods import Design, Effort, Options
 from privacyfunnel.errors import ColumnError, GuaranteeError, OutputError, ParameterError, SizeError
 from privacyfunnel.mechanisms.input_domain import ColumnShares, build_substitutes
+from privacyfunnel.mechanisms.kept_leakage import kept_columns_error, kept_leakage, refuse_kept_alone
 from privacyfunnel.mechanisms.outcomes import build_outcomes
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.kept_promise import KeptCounts, KeptPromise
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.uses.use import Information, Use, UseValue
 from privacyfunnel.release.findings.published_shares import share_statements
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from privacyfunnel.tables.readers.table_files import TableSource
     from privacyfunnel.tables.readers.table_interface import Table
 
+BESIDE_KEPT = ("optimal", "randomised-response", "conditional-reporting", "forced-response")  # see kept columns
 ROUNDING = 1e-9  # relative: gaps that differ by less are the same
 QUICK = Effort(gap=0.01, time_limit=4.0)  # how well a table is solved that is only compared with, in nats and seconds
 
@@ -231,8 +234,13 @@ def count_table(table: Table, spec: ReleaseSpec) -> Encoding:
     return encode(table, secret=secret, publish=publish, bins=bins, merges=merges, keep=keep, ids=ids)
 
 
-def design_from_counts(contingency: Contingency, spec: ReleaseSpec, progress: Progress | None = None) -> DesignResult:
-    """The protocol that the spec asks for, sealed, with the columns and bins of the table in its domain."""
+def design_from_counts(
+    contingency: Contingency, spec: ReleaseSpec, progress: Progress | None = None, kept: KeptCounts | None = None
+) -> DesignResult:
+    """The protocol that the spec asks for, sealed, with the columns and bins of the table in its domain.
+
+    Where columns are `kept` beside what is published, the promise is about both together.
+    """
     private, asked = make_private_design(spec), spec.options(progress)
     begun = time.monotonic()
     why_not, alone, fitted = "", None, None
@@ -245,10 +253,10 @@ def design_from_counts(contingency: Contingency, spec: ReleaseSpec, progress: Pr
         found = _run_method(spec, joint, promise, asked)
     elif not spec.population_if_possible:
         joint = check_joint(contingency)
-        found = _run_method(spec, joint, spec.promise_for(joint), asked)
+        found = _run_method(spec, joint, spec.promise_for(joint), asked, kept)
     else:
         joint = check_joint(contingency)
-        found, why_not = _design_for_population(spec, joint, asked)
+        found, why_not = _design_for_population(spec, joint, asked, kept)
         if not why_not:
             alone = rows_only_worth(found.choice.method, joint, spec.promise_value, found.options)
     choice, options, sealed = found.choice, found.options, found.sealed
@@ -287,16 +295,40 @@ class _MethodResult(NamedTuple):
     sealed: SealedProtocol
 
 
-def _run_method(spec: ReleaseSpec, joint: Joint, promise: Promise, options: Options) -> _MethodResult:
+def _run_method(
+    spec: ReleaseSpec, joint: Joint, promise: Promise, options: Options, kept: KeptCounts | None = None
+) -> _MethodResult:
     """The protocol of the method that was asked for, or that suits, keeping this promise."""
     choice, options = resolve_method(spec.method, joint, promise, options)
     if spec.use_value is None:
         choice, options = apply_default_use(choice, joint, promise, options, named=spec.method != AUTO)
+    if kept is not None:
+        return _run_beside_kept(choice, joint, promise, options, kept)
     choice, found = make_design(choice, joint, promise, options)
     return _MethodResult(choice, options, found, found.seal())
 
 
-def _design_for_population(spec: ReleaseSpec, joint: Joint, options: Options) -> tuple[_MethodResult, str]:
+def _run_beside_kept(
+    choice: Choice, joint: Joint, promise: Promise, options: Options, kept: KeptCounts
+) -> _MethodResult:
+    """The same where columns are kept: made for both together by the methods that can be, and judged for both.
+
+    The protocol file states the promise about what it publishes, which follows; its bound would be one beside these
+    columns, and is left out.
+    """
+    refuse_kept_alone(promise, joint, kept)
+    together = choice.method in BESIDE_KEPT and not choice.alternative
+    choice, found = make_design(choice, joint, KeptPromise(promise, kept) if together else promise, options)
+    sealed = replace(found.seal(), promise=promise, bound=None)
+    leak = kept_leakage(sealed.mechanism, promise, joint, kept)
+    if not leak.keeps:
+        raise kept_columns_error(promise, joint.secret_name, kept.columns, leak.epsilon)
+    return _MethodResult(choice, options, found, replace(sealed, epsilon=max(sealed.epsilon, leak.epsilon)))
+
+
+def _design_for_population(
+    spec: ReleaseSpec, joint: Joint, options: Options, kept: KeptCounts | None
+) -> tuple[_MethodResult, str]:
     """The protocol for the people, or for these rows alone and why. A faulty spec raises."""
     try:
         why_not = obstacle(spec, joint)
@@ -304,7 +336,7 @@ def _design_for_population(spec: ReleaseSpec, joint: Joint, options: Options) ->
             return _run_method(spec, joint, spec.promise_for(joint), extend_effort(options)), ""
     except (ParameterError, SizeError, GuaranteeError) as error:
         why_not = error.sentence
-    return _run_method(spec, joint, spec.promise_value, options), why_not
+    return _run_method(spec, joint, spec.promise_value, options, kept), why_not
 
 
 def check_joint(contingency: Contingency) -> Joint:

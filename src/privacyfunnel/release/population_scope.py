@@ -31,6 +31,8 @@ def obstacle(spec: ReleaseSpec, joint: Joint) -> str:
     """Why the people are not promised anything here, in a sentence; nothing where it can be tried."""
     if spec.average is not None:
         return "an average is kept for these rows only"
+    if spec.judged_columns:
+        return "kept columns are judged on these rows only"
     choice, options = resolve_method(spec.method, joint, spec.promise_value, spec.options())
     mine = find_method(choice.method)
     if mine.trial is not None:  # a chain

@@ -114,8 +114,13 @@ class Release:
 
     @property
     def kept(self) -> tuple[str, ...]:
-        """Columns published unchanged and unprotected."""
+        """Columns published unchanged."""
         return tuple(self.spec.keep)
+
+    @property
+    def kept_judged(self) -> bool:
+        """Whether ε is about kept columns and what is published together."""
+        return bool(self.spec.judged_columns)
 
     @property
     def kept_order(self) -> bool:
@@ -254,8 +259,13 @@ class Release:
             )
         if domain.secrets_merged:
             found.append(f"Values of {secret} were merged: the promise does not cover what tells merged values apart.")
-        looked_at = self.kept_columns if to_owner else ()  # which compare them with rows that are not published
-        found += kept_column_statements(self.kept, looked_at, secret, order=self.kept_order)
+        found += kept_column_statements(
+            self.kept,
+            self.kept_columns if to_owner else (),  # which compare them with rows that are not published
+            secret,
+            order=self.kept_order,
+            judged=self.kept_judged,
+        )
         if self.beside:
             found.append(
                 f"Not passed on, for it may hold the secret or names: {', '.join(self.beside)}. "

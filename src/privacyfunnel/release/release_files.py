@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 README, CROISSANT, DCAT = "README.html", "croissant.json", "dcat.jsonld"
 REPORT, SPEC = "report.html", "release.toml"
+NOTICE = "notice.txt"
 
 
 def audience(*, noisy: bool) -> str:
@@ -86,6 +87,11 @@ class Destination:
         suffix = check_output(into, force=force) if into.parent.exists() else check_suffix(into)
         return cls(into, into, suffix, force)
 
+    @property
+    def notice(self) -> str:
+        """The name of the file that says what does not hold of the rows, where there is such a thing."""
+        return NOTICE if self.source is not None else f"{self.table.name}.{NOTICE}"
+
     def output_files(self, outgoing: RowSampler) -> Sequence[OutputFile]:
         """The files of rows, one after another.
 
@@ -114,13 +120,24 @@ class Destination:
 
     @contextmanager
     def stage(self) -> Iterator[Path]:
-        """The folder to write to; what is in it appears when the body is done."""
-        if self.source is None and self.table == self.path:
-            with atomic_file(self.path, force=self.force) as beside:
-                yield beside.parent
-        else:
+        """The folder to write to; what is in it appears when the body is done.
+
+        The notice about one file appears just before it; one about the file that it replaces goes.
+        """
+        if self.source is not None or self.table != self.path:
             with atomic_folder(self.path, force=self.force) as hidden:
                 yield hidden
+            return
+        notice = self.path.with_name(self.notice)
+        with atomic_file(self.path, force=self.force) as beside:
+            yield beside.parent
+            staged = beside.with_name(notice.name)
+            said = staged.read_bytes() if staged.exists() else b""
+            if said:
+                with atomic_file(notice, force=self.force) as told:
+                    told.write_bytes(said)
+        if self.force and not said:
+            notice.unlink(missing_ok=True)
 
 
 def _refuse_own_input(inputs: Sequence[Path], into: Path) -> None:

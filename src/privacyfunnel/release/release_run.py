@@ -40,13 +40,15 @@ class ReleaseRun:
         `before_design` sees the counts and may refuse the release before anything is solved.
         """
         from privacyfunnel.names import validate_columns
+        from privacyfunnel.release.kept_counts import count_kept
 
         validate_columns(spec.keep, table.columns, "kept")
         if watch:
             watch("counting", 0)
         encoding = count_table(table, spec)
         before_design(encoding.contingency)
-        return cls.from_design(encoding, spec, design_from_counts(encoding.contingency, spec, progress), watch)
+        kept = count_kept(encoding, spec.judged_columns) if spec.judged_columns else None
+        return cls.from_design(encoding, spec, design_from_counts(encoding.contingency, spec, progress, kept), watch)
 
     @classmethod
     def from_design(

@@ -72,7 +72,7 @@ def sanitise(
     merge_rare
         Publish values with fewer rows than this as `other`: a number for all columns, or `{"zip": 10}`.
     keep
-        Columns to publish unchanged and unprotected.
+        Columns to publish unchanged. The promise is about them and what is published together.
     """
     from privacyfunnel.tables.readers.lazy_frames import frame_table
 

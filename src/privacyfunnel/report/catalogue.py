@@ -95,7 +95,7 @@ def croissant(release: Release, folder: Path, occasion: Occasion) -> str:
             "rai:personalSensitiveInformation": [
                 f"{secret}: not published; {promise.name} with ε = {whole} is promised.",
                 f"{columns}: randomised, not protected themselves.",
-                *([f"{', '.join(release.kept)}: published unchanged, unprotected."] if release.kept else []),
+                *([f"{', '.join(release.kept)}: published unchanged."] if release.kept else []),
             ],
             "rai:dataManipulationProtocol": f"{how} Made with privacyfunnel.",
             "rai:dataLimitations": [occasion.wording(sentence) for sentence in release.not_promised],

@@ -222,7 +222,7 @@ def change_statements(release: Release, *, listed: bool) -> list[str]:
             paragraphs.append(f"The table of all replacements is too large for this page; it is in {PROTOCOL}.")
     hidden = [name or NAMELESS for name in (secret_name(sealed), *release.dropped)]
     sentences = [
-        f"Published unchanged and unprotected: {format_names(release.kept)}." if release.kept else "",
+        f"Published unchanged: {format_names(release.kept)}." if release.kept else "",
         f"Not published: {format_names(hidden)}.",
         f"Row order: {'as in the table' if release.kept_order else 'shuffled'}.",
         f"Published as ranges: {format_names(list(domain.bins))}." if domain.bins else "",

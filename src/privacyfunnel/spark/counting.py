@@ -15,8 +15,11 @@ from privacyfunnel.atomic_files import OWNERS_FOLDER
 from privacyfunnel.errors import ColumnError
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.names import unique_label, validate_columns
+from privacyfunnel.release.bound_table import BoundTable, TableLeak
 from privacyfunnel.release.domain_coding import published_variable
+from privacyfunnel.release.kept_counts import MOST_CELLS, too_many_error
 from privacyfunnel.spark.output_folder import is_classic
+from privacyfunnel.spec import ReleaseSpec
 from privacyfunnel.tables.coding.contingency import UnknownRows
 from privacyfunnel.tables.coding.known_domain import KnownCoder, encode_published
 from privacyfunnel.tables.coding.normalisation import normalise_codings
@@ -67,6 +70,25 @@ def count_unknown_rows(df: Any, sealed: SealedProtocol) -> tuple[int, UnknownRow
     unseen = {at.column: int(rows[KnownCoder(at).codes(read[at.column]) == 0].sum()) for at in codings}
     where = {column: number for column, number in unseen.items() if number}
     return int(rows.sum()), UnknownRows(int(rows[strange].sum()), where)
+
+
+def measure_rows(df: Any, sealed: SealedProtocol, spec: ReleaseSpec) -> tuple[TableLeak | None, str]:
+    """The leakage of what is published of these rows, and why it was not measured where they carry the secret."""
+    secret = sealed.domain.secret_columns
+    if not {*secret} <= {*df.columns}:
+        return None, ""
+    columns = [*secret, *(at.name for at in sealed.domain.attributes), *spec.judged_columns]
+    counts = unique_label("rows", columns)
+    different = df.select(*(df[quote_name(name)] for name in columns)).distinct().limit(MOST_CELLS + 1).count()
+    if different > MOST_CELLS and spec.judged_columns:
+        raise too_many_error(spec.judged_columns)
+    if different > MOST_CELLS:
+        return None, f"more than {MOST_CELLS:,} combinations of secret, published and kept values are not counted"
+    table = count_combinations(df, columns, counts)
+    bins, merges = spec.of_secret if spec.secret else (spec.bin_rules, spec.merges)
+    keep, allowed = (*spec.judged_columns, counts), None if spec.secret else spec.allowed_epsilon
+    met = BoundTable.bind(open_source(table), sealed, bins=bins, merges=merges, keep=keep)
+    return met.measure_leak(spec.judged_columns, spec.unknown, allowed, counts), met.unmeasured
 
 
 def restrict_block_folders(session: Any) -> None:

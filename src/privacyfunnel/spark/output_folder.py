@@ -22,7 +22,7 @@ from privacyfunnel.tables.readers.formats import STEM
 PARQUET, CSV = "parquet", "csv"
 FORMATS = (PARQUET, CSV)
 WHOLE = "whole"
-OWNERS_FOLDER, OWNERS_ONLY = "700", "600"
+OWNERS_FOLDER, OWNERS_ONLY, EVERYBODYS = "700", "600", "644"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,15 +83,16 @@ class HiddenFolder:
         writing = rows.write.format(self._files.format).option("header", "true").option(*COMMITTER)
         writing.save(self.path(f"{WHOLE}{self._files.subpath}"))
 
-    def describe(self, name: str, text: str) -> None:
-        """A file of the owner's, in a folder that nobody else can enter."""
-        folder = self._hadoop.Path(self.path(f"{WHOLE}/{OWNER}"))
-        self._system.mkdirs(folder, self._hadoop.permission.FsPermission(OWNERS_FOLDER))
+    def describe(self, name: str, text: str, *, public: bool = False) -> None:
+        """A file of the owner's, in a folder that nobody else can enter; or one for everybody, beside the rows."""
+        folder = self._hadoop.Path(self.path(WHOLE if public else f"{WHOLE}/{OWNER}"))
+        if not public:
+            self._system.mkdirs(folder, self._hadoop.permission.FsPermission(OWNERS_FOLDER))
         path = self._hadoop.Path(folder, name)
         stream = self._system.create(path)
         stream.write(bytearray(text.encode()))
         stream.close()
-        self._system.setPermission(path, self._hadoop.permission.FsPermission(OWNERS_ONLY))
+        self._system.setPermission(path, self._hadoop.permission.FsPermission(EVERYBODYS if public else OWNERS_ONLY))
 
     def publish(self) -> None:
         """All of it gets its final name, and what had that name goes; a folder is never moved into another."""

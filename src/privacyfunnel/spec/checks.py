@@ -103,6 +103,26 @@ def check_private(spec: Spec) -> None:
         )
 
 
+def check_kept(spec: Spec) -> None:
+    """Kept columns are judged on the counts of the table, record by record."""
+    if not spec.judged_columns:
+        return
+    others = (
+        ("design_epsilon", spec.design_epsilon is not None, "a private design looks at noisy counts only"),
+        ("prior", spec.prior == MODEL, "a published model looks at noisy counts only"),
+        ("prior", spec.prior == POPULATION_PRIOR, "for a population they are not judged"),
+        ("population", spec.population not in (None, "auto"), "for a population they are not judged"),
+        ("average", spec.average is not None, "an average is about what is published alone"),
+    )
+    for name, asked, why in others:
+        if asked:
+            raise ParameterError(
+                f"Kept columns are judged together with what is published, on the counts of the table; {why}. Publish "
+                f"{', '.join(spec.keep)} with {hint('publish')}, leave out {hint('keep')} or {hint(name)}, or keep "
+                f"them unjudged: {hint('accept_kept')}."
+            )
+
+
 def check_key(spec: Spec) -> None:
     """A kept key needs row ids, and no seed."""
     if spec.key_file is not None and spec.row_id is None:

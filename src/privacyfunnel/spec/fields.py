@@ -75,8 +75,8 @@ OPTIONS: Mapping[str, Mapping[str, Option]] = {
         "keep": Option(NAMES, ["year"], "COLUMN", DRAWING, common=True),
     },
     "Promise": {
-        "epsilon": Option(number(least=0), 1.0, "ε", DESIGNING, short="-e", common=True),
-        "factor": Option(number(least=1), 2.0, "F", DESIGNING),
+        "epsilon": Option(number(least=0), 1.0, "ε", short="-e", common=True),
+        "factor": Option(number(least=1), 2.0, "F"),
         "promise": Option(ANY_TEXT, "lip", choices=("lip", "ldp", "srlip"), common=True, commands=DESIGNING),
         "prior": Option(choice(MODEL, TABLE, POPULATION_PRIOR), MODEL, commands=DESIGNING),
         "population": Option(POPULATION, "95%", "95%|auto|none", DESIGNING),
@@ -101,12 +101,14 @@ OPTIONS: Mapping[str, Mapping[str, Option]] = {
     "Published rows": {
         "as_": Option(choice(OUTCOMES, LABELS, VALUES), OUTCOMES, commands=DESIGNING),
         "sets": Option(choice("column", "indicators"), "column", commands=DRAWING),
+        "accept_kept": Option(FLAG, commands=DRAWING),
         "keep_order": Option(FLAG, commands=DRAWING),
         "with_shares": Option(FLAG, commands=DESIGNING),
         "row_id": Option(TEXT, "id", "COLUMN", DRAWING),
         "key_file": Option(ANY_PATH, "rows.key", "FILE", DRAWING),
         "seed": Option(whole_number(least=-(10**MOST_DIGITS)), 1, "NUMBER", DRAWING),
         "unknown": Option(choice(ERROR, BLUR, DROP), ERROR, common=True, commands=(APPLY,)),
+        "accept_drift": Option(FLAG, commands=(APPLY,)),
     },
     "Private design": {
         "design_epsilon": Option(DESIGN_EPSILON, 0.5, "ε", DESIGNING),
@@ -143,9 +145,9 @@ GROUPS: Mapping[str, str] = {name: group for group, named in OPTIONS.items() for
 HELP: Mapping[str, str] = {
     "secret": "The secret column; several by comma (a name with a comma in quotes) or repetition.",
     "publish": "A column to publish, randomised; several likewise.",
-    "keep": "A column to publish unchanged and unprotected; several likewise.",
+    "keep": "A column to publish unchanged, judged together with what is published; several likewise.",
     "epsilon": "Largest change of a belief about the secret: a factor of e^ε. At ε = 1 a belief of 30 % may become "
-    "74.3 %, at 0.5 49.5 %, at 0.1 33.2 % (docs/choosing.md).",
+    "74.3 %, at 0.5 49.5 %, at 0.1 33.2 % (docs/choosing.md). For apply: on these rows, if not the protocol's.",
     "factor": "The same as a factor: 2 means ε = ln 2, so that no belief more than doubles.",
     "promise": "lip: against everybody; ldp: between any two secrets; srlip: lip, also against those who know "
     "published values.",
@@ -180,6 +182,7 @@ HELP: Mapping[str, str] = {
     "as_": "outcomes: the most likely value, a code, and a codebook; labels: groups of values as text; values: "
     "original categories.",
     "sets": "Write sets of values as one column, or as 0/1 indicators.",
+    "accept_kept": "Publish kept columns, such as an id, without judging them: the promise then does not cover them.",
     "keep_order": "Publish the rows in the table's order, which may reveal the secret.",
     "with_shares": "Publish the exact shares of each published column in protocol.json as well.",
     "row_id": "A column that identifies rows: the draw of a row follows from it, not from the row's position.",
@@ -188,6 +191,7 @@ HELP: Mapping[str, str] = {
     "seed": "For tests only: a release from a seed is not for publication.",
     "unknown": "Rows with values that the mechanism does not know: error, blur (as if they had a random value) or "
     "drop.",
+    "accept_drift": "Publish rows on which more leaks than was promised; a notice beside them says so.",
     "design_epsilon": "Make the mechanism from counts with noise of this ε; with a published model, how much of the "
     "whole ε it gets.",
     "domain": "The file of public labels and bins, as scan drafts it.",

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast
 from privacyfunnel.errors import ColumnError, ParameterError
 from privacyfunnel.hints import hint
 from privacyfunnel.spec.checks import (
+    check_kept,
     check_key,
     check_prior,
     check_private,
@@ -87,12 +88,14 @@ class ReleaseSpec:
 
     as_: str = OUTCOMES
     sets: str = "column"
+    accept_kept: bool = False
     keep_order: bool = False
     with_shares: bool = False
     row_id: str | None = None
     key_file: Any = None
     seed: int | None = None
     unknown: str = ERROR
+    accept_drift: bool = False
 
     design_epsilon: float | str | None = None
     domain: Any = None
@@ -125,7 +128,7 @@ class ReleaseSpec:
             value = getattr(self, each.name)
             if value != each.default:
                 object.__setattr__(self, each.name, each.option.kind.check(each.name, value))
-        for check in (check_promise, check_prior, check_private, check_key):
+        for check in (check_promise, check_prior, check_private, check_kept, check_key):
             check(self)
         check_used_columns(self, (*self.secret, *self.publish))
         for _ in (self.use_value, self.bin_rules, self.merges):  # each reads its texts, or refuses them
@@ -162,7 +165,7 @@ class ReleaseSpec:
             from privacyfunnel.designs.optimal.problem_conversion import LARGEST_EPSILON
 
             return find_promise(self.promise, LARGEST_EPSILON)
-        epsilon = self.epsilon if self.factor is None else epsilon_of_factor(self.factor)
+        epsilon = self.allowed_epsilon
         if epsilon is None:
             also = (
                 f" An average alone promises nothing about the worst record; {hint('average_only')} asks for just that."
@@ -274,6 +277,16 @@ class ReleaseSpec:
         """The columns that are read besides those that are secret or published."""
         also = () if self.row_id is None or self.row_id in self.keep else (self.row_id,)
         return (*self.keep, *also)
+
+    @property
+    def allowed_epsilon(self) -> float | None:
+        """The ε that was given, as such or as a factor."""
+        return self.epsilon if self.factor is None else epsilon_of_factor(self.factor)
+
+    @property
+    def judged_columns(self) -> tuple[str, ...]:
+        """The kept columns that the promise is about, together with what is published."""
+        return () if self.accept_kept else tuple(self.keep)
 
     @property
     def dialect(self) -> Dialect:

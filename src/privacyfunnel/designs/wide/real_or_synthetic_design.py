@@ -38,7 +38,8 @@ PROOF_RECORDS = 1 << 21  # of each sample of the simulation
 SPARE = 1.25, 2.0  # times the expected error of the proof, by which slacks are stated lower; then what is tried next
 # Rooms that the programme leaves to the guard of single records: how far inside the promise synthetic records stay, and
 # how many there are at least, compared with the real ones, in classes where some real ones are too telling.
-ROOMS = (0.1, 0.02), (0.2, 0.02), (0.2, 0.1), (0.4, 0.1)
+ROOMS = (0.1, 0.02), (0.2, 0.02), (0.3, 0.05), (0.4, 0.1)
+LEAST = 1 / 40  # probability of publishing a record itself, below which it counts as never published
 NEGLIGIBLE = 1e-5  # of the probability to be accepted
 MOST_ROUNDS = 40
 SEEDS = 1, 2  # of the design and of the proof: public, and never those of a draw
@@ -51,14 +52,14 @@ class WideDesign:
     mechanism: RealOrSynthetic
     real_share: float  # of records x ~ p̃ that are published themselves
     never_share: float  # of records that are never published themselves
-    class_share: float  # the same in the programme, before records are guarded one by one
+    inflation: float  # the mean of 1/a(x), or of 1/LEAST where a(x) is smaller: the variance of estimates goes with it
     proof_records: int  # of each sample of the proof; 0 where all combinations were listed
 
 
 def design_real_or_synthetic(
     model: TreeModel, promise: Promise, *, classes: int = CLASSES, proof_records: int = PROOF_RECORDS
 ) -> WideDesign:
-    """The mechanism that publishes most records of the model as they are, as far as classes can tell.
+    """The mechanism with the least mean of 1/a(x) over records of the model, as far as classes can tell.
 
     Raises
     ------
@@ -71,7 +72,7 @@ def design_real_or_synthetic(
             sample.design(sample.replace_all(), spare)
         ]
         found = [design for design in designs if design is not None]
-        for design in sorted(found, key=lambda design: design.real_share - design.never_share, reverse=True):
+        for design in sorted(found, key=lambda design: design.inflation):
             if sample.prove(design.mechanism).fit(design.mechanism):
                 return design
     raise GuaranteeError(
@@ -115,7 +116,7 @@ class DesignSample:
     def replace_all(self) -> Replacement:
         """Whatever a record is, a synthetic one like all others in its place: it keeps every promise."""
         k = self.blank.classes
-        return Replacement(np.zeros(k), np.ones((k, k)) * self.shares, 0.0)
+        return Replacement(np.zeros(k), np.ones((k, k)) * self.shares)
 
     def design(self, replacement: Replacement, spare: float) -> WideDesign | None:
         """The design that a replacement leads to, not yet proved; None where none was found."""
@@ -125,7 +126,8 @@ class DesignSample:
         keep, everybody = mechanism.keep_numerators(self.records.ratios, self.classes), self.records.everybody
         real = float(everybody @ (keep / 2.0**KEEP_BITS) / everybody.sum())
         never = float(everybody @ (keep == 0) / everybody.sum())
-        return WideDesign(mechanism, real, never, replacement.share, self.proof_records)
+        inflation = float(everybody @ (1.0 / np.maximum(keep / 2.0**KEEP_BITS, LEAST)) / everybody.sum())
+        return WideDesign(mechanism, real, never, inflation, self.proof_records)
 
     def solve(self, interior: float, fewest: float) -> Replacement:
         """The replacement of classes that the programme advises."""

@@ -108,8 +108,7 @@ def smooth_triple_table(
         table = table * _quotient(pair, table.sum(axis=0))
         table = table * _quotient(child, table.sum(axis=1))[:, None, :]
         table = table * _quotient(parent, table.sum(axis=2))[:, :, None]
-    table, _ = shrink(noisy, table, variance)
-    return np.where(possible, table, 0.0)
+    return shrink(noisy, table, variance)[0]  # what is impossible has a baseline of 0, and stays 0
 
 
 def _quotient(wanted: FloatArray, found: FloatArray) -> FloatArray:

@@ -72,8 +72,8 @@ class PopulationBound:
     @property
     def rare_alone(self) -> str:
         """The ε of every rare secret by itself; nothing where there is none."""
-        each = ", ".join(f"{secret}: {format_epsilon(epsilon)}" for secret, epsilon in self.alone.items())
-        return f"secrets of fewer than {self.rare} rows count together; alone, {each}" if each else ""
+        each = ", ".join(f"{secret} {format_epsilon(epsilon)}" for secret, epsilon in self.alone.items())
+        return f"population ε pools secrets with fewer than {self.rare} rows; alone {each}" if each else ""
 
     def describe_with_table(self, certified: float) -> str:
         """The table's ε and that of the people, in one sentence."""
