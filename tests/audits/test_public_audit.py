@@ -194,7 +194,7 @@ def test_a_codebook_or_a_table_that_does_not_follow_is_named(folder: Path, tmp_p
         (lambda folder: (folder / "more.csv").write_text("a"), "more.csv"),
         (lambda folder: (folder / "README.html").write_text("I promise everything"), "README.html"),
         (lambda folder: (folder / "dcat.jsonld").unlink(), "dcat.jsonld"),
-        (lambda folder: (folder / "sanitised.csv").open("a").write("x"), "sanitised.csv"),
+        (lambda folder: (folder / "sanitised.csv").write_text("town\n"), "sanitised.csv"),
         (lambda folder: (folder / "inner").mkdir(), "inner"),
     ],
 )

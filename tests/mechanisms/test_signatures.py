@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -84,13 +85,13 @@ def spaced(held: bytes) -> bytes:
 ALTERED: dict[str, tuple[dict[str, Callable[[bytes], bytes]], str]] = {
     "another table": (
         {"sanitised_csv": lambda held: held + b"HS-grad\n"},
-        "'{}/sanitised.csv' must be what was signed",
+        "'{}/public/sanitised.csv' must be what was signed",
     ),
     "the table in other bytes": (
         {"sanitised_csv": lambda held: held.replace(b"\n", b"\r\n")},
         "must be what was signed",
     ),
-    "a protocol in other bytes": ({"protocol_json": spaced}, "'{}/protocol.json' must be what was signed"),
+    "a protocol in other bytes": ({"protocol_json": spaced}, "'{}/owner/protocol.json' must be what was signed"),
     "a signature cut short": ({"protocol_json_sig": lambda held: held[:-20]}, "must be a signature that sign wrote"),
     "another version": (
         {"protocol_json_sig": lambda held: held.replace(b'"version": 1', b'"version": true')},
@@ -227,7 +228,8 @@ def test_keys_of_openssl_serve_too(some: Path, out: Path, tmp_path: Path, capsys
 def test_a_release_that_replaces_a_signed_one_does_not_stand_beside_its_signature(
     some: Path, out: Path, tmp_path: Path
 ) -> None:
-    into = copied(out, tmp_path / "again")
+    into = tmp_path / "again"
+    shutil.copytree(out, into)
     told(*sanitise(some, into, "--force", "--again"))
     assert not (into / "owner" / "protocol.json.sig").exists()
     assert (
