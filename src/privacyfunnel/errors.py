@@ -101,15 +101,19 @@ def check_epsilon(epsilon: float | str) -> float:
     return _check_number("ε", epsilon, "a finite number of at least 0", lambda x: x >= 0)
 
 
+LEAST_AVERAGE = 1e-9  # nats; below it a solver's tolerance decides
+
+
 def check_average(average: float | str) -> float:
     """An amount of information on average as a float, or one sentence that says why it is none.
 
     >>> check_average(-1)
     Traceback (most recent call last):
     ...
-    privacyfunnel.errors.ParameterError: an average must be a finite number of nats, at least 0; it is -1.
+    privacyfunnel.errors.ParameterError: an average must be 0 or a finite number of nats, at least 1e-09; it is -1.
     """
-    return _check_number("an average", average, "a finite number of nats, at least 0", lambda x: x >= 0)
+    kind = f"0 or a finite number of nats, at least {LEAST_AVERAGE:g}"
+    return _check_number("an average", average, kind, lambda x: x == 0 or x >= LEAST_AVERAGE)
 
 
 def check_positive(name: str, value: float | str) -> float:

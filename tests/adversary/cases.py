@@ -26,7 +26,7 @@ from tests.adversary.attacks import (
 )
 from tests.adversary.candidates import by_candidates, hashes, kinds, numbers
 from tests.adversary.interface import FRAMES
-from tests.adversary.repeats import by_months, by_parts, by_person, by_unknown
+from tests.adversary.repeats import by_months, by_parts, by_person, by_private_design, by_unknown
 
 FAMILY_ERROR = 1e-6  # the probability that any case of a run is called broken though it is not
 
@@ -171,6 +171,11 @@ def _cases() -> dict[str, Attack]:
     found["months with a key, ids as floats"] = by_months(INFORMATION, file="second.parquet", change=_id_as_float)
     found["months with a key, ids with blanks"] = by_months(INFORMATION, change=_id_with_blanks)
     found |= {f"person, {promise}": by_person(Asked(promise)) for promise in ("lip", "ldp", "srlip")}
+    for promise in ("lip", "ldp"):
+        noisy = ("--design-epsilon", 1, "--domain", "domain.json")
+        found[f"private design, {promise}"] = by_private_design(Asked(promise), *noisy)
+        found[f"private design, {promise}, two secrets"] = by_private_design(Asked(promise, number=2), *noisy)
+    found["published model"] = by_frames(Asked(epsilon=1.4), "polars", prior="model")
     found["parts"] = by_parts(PLAIN)
     found["kept column that follows the secret"] = by_command(Asked(words=("--keep", "group")))
     found["kept column that goes a little with the secret"] = by_command(Asked(words=("--keep", "hint")))
@@ -225,6 +230,8 @@ SHORT: Mapping[str, Attack] = {
         "order, apply",
         "months with a key",
         "person, lip",
+        "private design, lip",
+        "published model",
         "parts",
         "kept column that goes a little with the secret",
     )

@@ -131,7 +131,7 @@ def test_a_rare_secret_is_pointed_out_with_what_merging_it_gives(
     assert rare["leaks"]["town"][1] < 0.5
     code, text, _ = said(capsys, "scan", people, "--secret", "job")
     assert code == 0
-    assert f"1 of 4 values is held by few rows. With {rare['option']} 1 instead of 2 of 2 columns" in text
+    assert f"1 of 4 values is held by few rows. With {rare['option']}, 1 instead of 2 of 2 columns" in text
     option = rare["option"].split(maxsplit=1)
     merged = found_by(capsys, "scan", people, "--secret", "job", *option)
     assert merged["secrets"] == 3

@@ -1,6 +1,8 @@
 """Rows addressed by their ids: the same words wherever and among whichever rows, fresh ones for whatever changed."""
 
+import copy
 import hmac
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +14,7 @@ from hypothesis import strategies as st
 
 from privacyfunnel.arrays import WordArray
 from privacyfunnel.errors import ParameterError
-from privacyfunnel.mechanisms.sampling import RowKey
+from privacyfunnel.mechanisms.sampling import KeyStream, RowKey
 from privacyfunnel.tables.coding.row_hashes import id_blocks, id_texts
 
 KEY, DIGEST = RowKey(bytes(range(32))), b"d" * 32
@@ -116,3 +118,23 @@ def test_a_key_file_is_its_owners_and_says_so_once(tmp_path: Path) -> None:
         RowKey.load(path)
     with pytest.raises(ParameterError, match="keygen"):
         RowKey.load(tmp_path / "none")
+
+
+def test_a_key_is_fresh_for_every_release_and_only_then_fit_for_publication() -> None:
+    one, two = KeyStream.generate(), KeyStream.generate()
+    assert one.for_publication
+    assert one.words(0, 4).tolist() != two.words(0, 4).tolist()
+    seeded = KeyStream.from_seed(1)
+    assert not seeded.for_publication
+    assert seeded.words(0, 4).tolist() == KeyStream.from_seed(1).words(0, 4).tolist()
+    assert seeded.words(0, 4).tolist() != KeyStream.from_seed(2).words(0, 4).tolist()
+
+
+def test_the_key_is_not_shown_pickled_or_copied() -> None:
+    stream = KeyStream.generate()
+    for text in (repr(stream), str(stream)):
+        assert text == "KeyStream(for_publication=True)"
+    with pytest.raises(TypeError, match="never pickled"):
+        pickle.dumps(stream)
+    with pytest.raises(TypeError, match="never pickled"):
+        copy.deepcopy(stream)

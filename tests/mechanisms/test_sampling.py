@@ -1,5 +1,3 @@
-import copy
-import pickle
 import subprocess
 import sys
 from collections import Counter
@@ -277,26 +275,6 @@ assert from_child == before == stream.words(5, 1000, draw=3).tobytes()
 """
     finished = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert finished.returncode == 0, finished.stderr
-
-
-def test_a_key_is_fresh_for_every_release_and_only_then_fit_for_publication() -> None:
-    one, two = KeyStream.generate(), KeyStream.generate()
-    assert one.for_publication
-    assert one.words(0, 4).tolist() != two.words(0, 4).tolist()
-    seeded = KeyStream.from_seed(1)
-    assert not seeded.for_publication
-    assert seeded.words(0, 4).tolist() == KeyStream.from_seed(1).words(0, 4).tolist()
-    assert seeded.words(0, 4).tolist() != KeyStream.from_seed(2).words(0, 4).tolist()
-
-
-def test_the_key_is_not_shown_pickled_or_copied() -> None:
-    stream = KeyStream.generate()
-    for text in (repr(stream), str(stream)):
-        assert text == "KeyStream(for_publication=True)"
-    with pytest.raises(TypeError, match="never pickled"):
-        pickle.dumps(stream)
-    with pytest.raises(TypeError, match="never pickled"):
-        copy.deepcopy(stream)
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,9 @@ def keygen(
     as_json: Json = False,
 ) -> None:
     """Make an Ed25519 key pair to sign releases with: the private key, and beside it NAME.public.pem for everybody."""
+    from privacyfunnel.atomic_files import check_target
+
+    check_target(key, force=False)
     if rows:
         from privacyfunnel.mechanisms.sampling import RowKey
 

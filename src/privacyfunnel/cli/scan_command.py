@@ -15,6 +15,7 @@ from privacyfunnel.cli.application import Json, answer
 from privacyfunnel.cli.release_summary import PRIOR, format_belief_range, meaning
 from privacyfunnel.cli.spec_options import COARSER, READING, Given, TableOrDatabase, build_spec, takes_spec
 from privacyfunnel.formatting import format_factor, format_number, format_percent, format_points
+from privacyfunnel.names import format_names
 
 if TYPE_CHECKING:
     from privacyfunnel.audits.column_groups import ColumnGroup
@@ -54,8 +55,9 @@ def scan(
         promise=wanted,
         merges=spec.merges,
     )
+    omitted: tuple[str, ...] = ()
     if domain is not None:
-        room.write_domain(spec.source, domain, found, spec.bin_rules, dialect=spec.dialect, force=spec.force)
+        omitted = room.write_domain(spec.source, domain, found, spec.bin_rules, dialect=spec.dialect, force=spec.force)
     several = _consequences(spec) if spec.publish else ()
     safe = {look.column for look in found.looks if found.safe(look, wanted)}
     safe_in_bins = {look.column for look in found.looks if found.safe_in_bins(look, wanted)}
@@ -80,6 +82,7 @@ def scan(
         "rare_alone": None if found.rare_alone is None else asdict(found.rare_alone),
         "together": None if found.together is None else asdict(found.together),
         "domain": None if domain is None else str(domain),
+        "not_in_domain": omitted,
         "to_choose": [one.to_dict(PRIOR) for one in several],
     }
     name = " & ".join(found.secret)
@@ -101,7 +104,7 @@ def scan(
         *(["", *_format_epsilon_choices(several, name)] if several else []),
         "ε is the worst case; I(S;X), in nats, is the average. A value that rules out a secret has no finite ε.",
         "A value, or a combination of values, that occurs with one secret only decides it for its rows.",
-        *_domain_notes(domain),
+        *_domain_notes(domain, omitted),
     ]
     answer(as_json, content, "\n".join(lines))
 
@@ -117,13 +120,15 @@ def _consequences(spec: ReleaseSpec) -> tuple[Consequence, ...]:
     return consequences(joint, int(joint.weights.sum()), spec.promise_value, sizes)
 
 
-def _domain_notes(domain: Path | None) -> list[str]:
+def _domain_notes(domain: Path | None, omitted: tuple[str, ...]) -> list[str]:
     if domain is None:
         return []
+    left_out = f" Not listed, since their labels would quote persons: {format_names(omitted)}." if omitted else ""
     return [
         "",
         f"{domain} lists the labels and bins of this table. Edit it before a private design (--design-epsilon) uses "
-        "it: it must list what anybody might know, as a label that only this table has reveals its people.",
+        "it: it must list what anybody might know, as a label that only this table has reveals its people."
+        f"{left_out}",
     ]
 
 

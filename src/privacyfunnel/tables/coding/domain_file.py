@@ -46,7 +46,6 @@ class DomainFile:
 
     codings: Mapping[str, Coding]
     name: str = "the domain"
-    omitted: tuple[str, ...] = ()  # columns that a draft does not list, for their labels would quote persons
 
     def variable(self, columns: Sequence[str]) -> Variable:
         """These columns read as one, with every combination of their labels."""
@@ -151,10 +150,7 @@ def draft_domain(table: Table, columns: Sequence[str], bins: Sequence[Bins] = ()
             f"row each. Group them with {hint('bins')}, or name other columns."
         )
     codings = [coder.coding(sorted(counts[coder.column]))[0] for coder in listed]
-    omitted = tuple(coder.column for coder in coders if coder not in listed)
-    return DomainFile(
-        {coding.column: fill_bins(coding, missing=coding.missing is not None) for coding in codings}, omitted=omitted
-    )
+    return DomainFile({coding.column: fill_bins(coding, missing=coding.missing is not None) for coding in codings})
 
 
 def _quotes_persons(rows: Counter[int]) -> bool:
