@@ -110,7 +110,7 @@ def test_a_walk_never_goes_up_and_a_box_never_lies_above_what_it_holds(joint: Jo
     rng = np.random.default_rng(seed)
     prices, starts = rng.normal(size=joint.a), rng.dirichlet(np.ones(joint.a), 8)
     problem = Problem.from_values(joint.p_x, LinearConstraints.concatenate([], joint.a), 1.0)
-    cost = AverageObjective(np.arange(joint.a), joint.p_s_given_x, mu)
+    cost = AverageObjective.from_secrets(joint.p_s_given_x, mu)
     walks = AverageDescent(problem, joint.p_s_given_x)
     before = reduced_costs(cost, starts, prices)
     for _ in range(5):
