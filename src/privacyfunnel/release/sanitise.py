@@ -120,7 +120,6 @@ def sanitise_file(
     the spec says `again`. A `trial`, such as a demonstration, is recorded and does not count.
     """
     from privacyfunnel.release.ledger.ledger_file import Ledger, ledger_path
-    from privacyfunnel.release.ledger.noise_draws import record_noise
     from privacyfunnel.release.ledger.repeats import ProtocolText, refuse_repeat
     from privacyfunnel.release.publish import output_text_format, publish
     from privacyfunnel.tables.readers.persons import person_warnings
@@ -162,7 +161,10 @@ def sanitise_file(
 
     def before_design(counted: Contingency) -> None:
         refuse_repeat(book, counted, spec, source, files.table, salt, trial=trial)
-        noise.extend(record_noise(book, counted, spec, source, files.protocol, salt, trial=trial))
+        if spec.is_private_design:
+            from privacyfunnel.release.ledger.noise_draws import record_noise
+
+            noise.extend(record_noise(book, counted, spec, source, files.protocol, salt, trial=trial))
 
     with book.open_session() as salt:
         run = ReleaseRun.start(table, spec, watch, progress, before_design=before_design)
