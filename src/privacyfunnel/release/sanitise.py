@@ -133,9 +133,11 @@ def sanitise_file(
     files.refuse_early(source.file)
     book = Ledger(ledger_path(source) if spec.ledger is None else spec.ledger)
 
+    private = spec.is_private_design
+
     def finish(parts: StagedFiles, drawn: Path, remembered: LedgerReport) -> Release:
         # Made from the counts themselves, both can reveal a person's secret (benchmarks attacks): the owner's.
-        owners = not spec.is_private_design
+        owners = not private
         parts.begin(files.protocol.name, owner_only=owners).write_text(protocol.text, encoding="utf-8")
         codes = run.codebook()
         if codes is not None:
@@ -161,7 +163,7 @@ def sanitise_file(
 
     def before_design(counted: Contingency) -> None:
         refuse_repeat(book, counted, spec, source, files.table, salt, trial=trial)
-        if spec.is_private_design:
+        if private:
             from privacyfunnel.release.ledger.noise_draws import record_noise
 
             noise.extend(record_noise(book, counted, spec, source, files.protocol, salt, trial=trial))
