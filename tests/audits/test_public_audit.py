@@ -45,7 +45,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def released(table: Path, into: Path, **more: Any) -> Path:
     """The folder of a release by a published model."""
-    asked: dict[str, Any] = {"secret": "illness", "publish": "town", "epsilon": 0.5, "prior": "model"}
+    asked: dict[str, Any] = {"secret": "illness", "publish": "town", "epsilon": 0.5, "prior": "model", "seed": 1}
     sanitise(pl.read_csv(table), ReleaseSpec(**asked | more)).save(into)
     return into
 

@@ -49,7 +49,7 @@ DOMAIN = domain_from_text(listed(illness=["flu", "gout", "none"], town=["Bruges"
 
 
 def spec(**more: object) -> ReleaseSpec:
-    asked: dict[str, Any] = {"secret": "illness", "publish": "town", "epsilon": 1.0, "prior": "model"}
+    asked: dict[str, Any] = {"secret": "illness", "publish": "town", "epsilon": 1.0, "prior": "model", "seed": 1}
     return ReleaseSpec(**asked | more)
 
 
@@ -233,7 +233,22 @@ def test_what_was_altered_is_refused() -> None:
 def test_the_command_writes_files_for_everybody(tmp_path: Path) -> None:
     table, into = tmp_path / "people.csv", tmp_path / "out"
     people().write_csv(table)
-    asked = ["sanitise", table, "-s", "illness", "-p", "town", "-e", 0.5, "--prior", "model", "--into", into]
+    asked = [
+        "sanitise",
+        table,
+        "-s",
+        "illness",
+        "-p",
+        "town",
+        "-e",
+        0.5,
+        "--seed",
+        1,
+        "--prior",
+        "model",
+        "--into",
+        into,
+    ]
     found = told(*asked, "--no-report")
     assert (found["epsilon"], found["model_epsilon"]) == (0.5, 0.1)
     assert 0 < found["table_leak"] < 0.7

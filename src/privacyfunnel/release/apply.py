@@ -24,6 +24,7 @@ from privacyfunnel.mechanisms.signatures import Signer, load_signed_protocol, re
 from privacyfunnel.model.row_order_leak import OrderLeak
 from privacyfunnel.release.bound_table import BoundTable, TableLeak
 from privacyfunnel.release.findings.kept_columns import KeptColumn, kept_column_statements
+from privacyfunnel.release.private_design import model_scope_statement
 from privacyfunnel.spec import ReleaseSpec
 from privacyfunnel.spec.checks import find_source
 from privacyfunnel.spec.fields import BLUR, DROP, ERROR
@@ -131,6 +132,8 @@ class Applied:
             said.append(self.notice)
         elif self.measured is not None and people is None:
             said.append("The promise holds on these rows, by exact arithmetic, and was certified for no later ones.")
+        elif self.sealed.model is not None:
+            said.append(model_scope_statement(secret))
         elif people is None:
             said.append(
                 "The promise was certified for the table that the protocol was designed on. If "
