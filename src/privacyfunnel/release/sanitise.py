@@ -159,12 +159,13 @@ def sanitise_file(
             watch=watch and (lambda doing: watch(doing, 0)),
         )
 
-    path = into / audience(noisy=spec.is_private_design) / PROTOCOL
+    private = spec.is_private_design
+    path = into / audience(noisy=private) / PROTOCOL
     noise: list[Entry] = []
 
     def before_design(counted: Contingency) -> None:
         refuse_repeat(book, counted, spec, source, place.table, salt, trial=trial)
-        if spec.is_private_design:
+        if private:
             from privacyfunnel.release.ledger.noise_draws import record_noise
 
             noise.extend(record_noise(book, counted, spec, source, path, salt, trial=trial))
