@@ -91,14 +91,16 @@ def test_outputs_of_a_chain_differ_although_a_value_is_called_like_one_of_them(
     into = tmp_path / "out"
     chosen = ["--method", "chain", "--order", "X,Y", "--seed", 3]
     found_by(capsys, *several(table, into, "X,Y", *chosen, secret="S", epsilon=0.1))
-    content = json.loads((into / "protocol.json").read_text(encoding="utf-8"))
+    content = json.loads((into / "owner" / "protocol.json").read_text(encoding="utf-8"))
     assert "a | b" in content["law"]["columns"][0]
     for line in itertools.chain.from_iterable(step["contexts"] for step in content["law"]["steps"]):
         labels = line.split(" ")[1].split(",")
         assert len(set(labels)) == len(labels)
-    drawn = into / "sanitised.csv"
-    assert found_by(capsys, "audit", into / "protocol.json", table, "--sanitised", drawn)["draw"]["consistent"]
-    told = found_by(capsys, "estimate", into / "protocol.json", drawn, "--columns", "X", "--level", 0.9999)
+    drawn = into / "public" / "sanitised.csv"
+    assert found_by(capsys, "audit", into / "owner" / "protocol.json", table, "--sanitised", drawn)["draw"][
+        "consistent"
+    ]
+    told = found_by(capsys, "estimate", into / "owner" / "protocol.json", drawn, "--columns", "X", "--level", 0.9999)
     truth = Counter(x for _, x, _ in people)
     for cell in told["tables"][0]["cells"]:
         (label,) = cell["labels"]

@@ -2,7 +2,9 @@
 
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,7 +18,7 @@ from privacyfunnel.engine import Problem
 from privacyfunnel.engine.clock import FOREVER, Clock
 from privacyfunnel.engine.driver import ColumnGeneration
 from privacyfunnel.engine.masters.mixture import Moment, solve_mixture
-from privacyfunnel.engine.masters.moment import steepest_split
+from privacyfunnel.engine.masters.moment import MomentMaster, steepest_split
 from privacyfunnel.engine.masters.restricted_master import split_by_forced_response
 from privacyfunnel.engine.objective import Objective, costs, reduced_costs
 from privacyfunnel.engine.oracles.oracle import IntervalOracle
@@ -35,7 +37,7 @@ from privacyfunnel.engine.requests import Request
 from privacyfunnel.engine.search.vertices import VertexSearch
 from privacyfunnel.engine.settings import SETTINGS
 from privacyfunnel.engine.splits import split_by_moment
-from privacyfunnel.errors import SolverError
+from privacyfunnel.errors import InputError, SolverError
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LDP, LIP, Promise
 from tests.engine.problems import KINDS, SEEDS, lip, made
@@ -320,3 +322,12 @@ def test_where_nothing_is_lost_the_proof_ends_too() -> None:
     problem = made(LIP, 1, 3, 4, 8.0)  # so large that every value may be told
     found = split_by_moment(problem, shares(problem), gap=1e-4)
     assert found.value - found.bound <= 1e-8 * found.value
+
+
+def test_information_that_was_not_reached_in_time_is_refused_as_what_the_owner_can_mend() -> None:
+    problem = SimpleNamespace(costs=lambda atoms: np.ones(len(atoms)))
+    master: Any = SimpleNamespace(problem=problem, _kept=(np.eye(2), np.array([0.5, 0.5])))
+    for most, refused in ((None, False), (1.0, False), (0.5, True)):
+        master.moment = SimpleNamespace(most_entropy=most)
+        with pytest.raises(InputError, match="allow more time") if refused else nullcontext():
+            MomentMaster.check_entropy_limit(master)

@@ -49,7 +49,7 @@ DOMAIN = domain_from_text(listed(illness=["flu", "gout", "none"], town=["Bruges"
 
 
 def spec(**more: object) -> ReleaseSpec:
-    asked: dict[str, Any] = {"secret": "illness", "publish": "town", "epsilon": 1.0, "prior": "model"}
+    asked: dict[str, Any] = {"secret": "illness", "publish": "town", "epsilon": 1.0, "prior": "model", "seed": 1}
     return ReleaseSpec(**asked | more)
 
 
@@ -164,6 +164,13 @@ def test_every_promise_use_and_method_is_kept_from_the_file_alone(tmp_path: Path
     assert release.findings.table_leak < 1.3 or "domain" in more  # which lists a value that one illness has
 
 
+def test_counts_will_do_and_an_order_may_name_labels_that_the_model_does_not() -> None:
+    counted = people().group_by("illness", "town").len("rows")
+    sealed = made(counted, counts="rows", ordered={"town": ["Lier", "Ostend", "Mol", "Ghent", "Bruges"]})
+    assert model_of(sealed).rows == 20_000
+    assert SealedProtocol.from_text(sealed.to_text()).domain.orders == (("town", ("Ostend", "Ghent", "Bruges")),)
+
+
 def test_later_rows_with_new_labels_are_drawn_as_other() -> None:
     sealed = made(people())
     later = apply(sealed, pl.DataFrame({"town": ["Ghent", "Paris", None, "Lier"] * 50}))
@@ -233,12 +240,27 @@ def test_what_was_altered_is_refused() -> None:
 def test_the_command_writes_files_for_everybody(tmp_path: Path) -> None:
     table, into = tmp_path / "people.csv", tmp_path / "out"
     people().write_csv(table)
-    asked = ["sanitise", table, "-s", "illness", "-p", "town", "-e", 0.5, "--prior", "model", "--into", into]
+    asked = [
+        "sanitise",
+        table,
+        "-s",
+        "illness",
+        "-p",
+        "town",
+        "-e",
+        0.5,
+        "--seed",
+        1,
+        "--prior",
+        "model",
+        "--into",
+        into,
+    ]
     found = told(*asked, "--no-report")
     assert (found["epsilon"], found["model_epsilon"]) == (0.5, 0.1)
     assert 0 < found["table_leak"] < 0.7
     for name in ("protocol.json", "codebook.csv", "sanitised.csv"):
-        assert stat.S_IMODE((into / name).stat().st_mode) & 0o044
+        assert stat.S_IMODE((into / "public" / name).stat().st_mode) & 0o044
     said = " ".join(found["not_promised"])
     assert "All public files together" in said
     assert "counts themselves" not in said

@@ -23,6 +23,7 @@ from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.kept_promise import KeptCounts, KeptPromise
 from privacyfunnel.model.promises import Promise
+from privacyfunnel.model.uses.ordinal_scale import Orders
 from privacyfunnel.model.uses.use import Information, Use, UseValue
 from privacyfunnel.release.findings.published_shares import share_statements
 from privacyfunnel.release.model_design import FittedModel, fit_model
@@ -174,16 +175,18 @@ def design_file(
     the owner's ledger before its noise is drawn; a second one for the same rows is refused unless the spec says
     `again`. With `spec.counts` the file has a row per combination, and that column is the number of rows of each.
     """
-    from privacyfunnel.atomic_files import atomic_files, check_target, ensure_folder
+    from contextlib import ExitStack
+
+    from privacyfunnel.atomic_files import atomic_file, check_target, ensure_folder
     from privacyfunnel.release.codebook import codebook
     from privacyfunnel.release.ledger.ledger_file import Ledger, ledger_path
     from privacyfunnel.release.ledger.noise_draws import record_noise
-    from privacyfunnel.release.release_files import CODEBOOKS
+    from privacyfunnel.release.release_files import codebook_name
     from privacyfunnel.tables.writers.table_writer import write_batches
 
     spec = require_spec(spec, "design_file(source").require_columns()
     into, force = spec.require_into(), spec.force
-    book = into.with_name(CODEBOOKS[0])
+    book = into.with_name(codebook_name(".csv"))
     if into.suffix != ".json":
         raise OutputError(f"a protocol file must be called something.json; '{into.name}' is not. Rename it.")
     for path in (into, book) if into.parent.exists() else ():
@@ -199,11 +202,13 @@ def design_file(
         with ledger.open_session() as salt:
             noise = record_noise(ledger, contingency, spec, origin, into, salt)
     found = replace(design_from_counts(contingency, spec, progress), noise=noise)
-    codes, owners = codebook(found.sealed, found.joint), not spec.is_private_design
-    with ensure_folder(into.parent), atomic_files(into.parent, force=force) as parts:
-        parts.begin(into.name, owner_only=owners).write_text(found.sealed.to_text(), encoding="utf-8")
+    codes, owners = codebook(found.sealed, found.joint), not found.sealed.has_noisy_design
+    with ensure_folder(into.parent), ExitStack() as stack:  # the protocol appears last
+        part = stack.enter_context(atomic_file(into, force=force, owner_only=owners))
+        part.write_text(found.sealed.to_text(), encoding="utf-8")
         if codes is not None:
-            write_batches(parts.begin(book.name, owner_only=owners), book.suffix, [codes])
+            part = stack.enter_context(atomic_file(book, force=force, owner_only=owners))
+            write_batches(part, book.suffix, [codes])
     return replace(found, protocol_file=into, codebook=None if codes is None else book)
 
 
@@ -243,6 +248,7 @@ def design_from_counts(
     if spec.publishes_model:  # from here on nothing of the table is looked at but the model
         fitted = fit_model(contingency, spec)
         contingency, joint = fitted.contingency, fitted.joint
+        asked = replace(asked, orders=_named_orders(asked.orders, joint))
         found = _run_method(spec, joint, fitted.promise, asked)
     elif private is not None:  # from here on nothing of the table is looked at but these counts
         joint, promise = private.draw_noisy_joint(contingency, spec.promise_value, spec.confidence, spec.seed)
@@ -280,6 +286,14 @@ def design_from_counts(
     )
     seconds = time.monotonic() - begun
     return DesignResult(sealed, joint, choice, options, seconds, found.design.worth, why_not, alone, fitted)
+
+
+def _named_orders(orders: Orders, joint: Joint) -> Orders:
+    """The orders without labels that a model does not name."""
+    named = {at.name: at.labels for at in joint.attributes}
+    return tuple(
+        (column, tuple(label for label in labels if label in named.get(column, labels))) for column, labels in orders
+    )
 
 
 class _MethodResult(NamedTuple):
