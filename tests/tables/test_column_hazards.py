@@ -105,6 +105,13 @@ def test_a_class_of_pupils_is_no_person() -> None:
     assert hazards(frame, ["x"]) == []
 
 
+def test_skewed_numbers_called_weights_are_weights_and_kilograms_are_not() -> None:
+    skewed = [round(RANDOM.lognormvariate(3, 1), 2) for _ in range(ROWS)]
+    kilograms = [round(RANDOM.gauss(70, 12), 1) for _ in range(ROWS)]
+    assert [hazard.kind for hazard in hazards(with_column("Gewicht", list(skewed)), ["x"])] == ["weights"]
+    assert hazards(with_column("weight", list(kilograms)), ["x"]) == []
+
+
 def test_a_file_appended_to_itself_is_noticed() -> None:
     frame = with_column("age", [RANDOM.randrange(90) for _ in range(ROWS)])
     assert [hazard.kind for hazard in hazards(pl.concat([frame, frame]), ["x"])] == ["copies"]

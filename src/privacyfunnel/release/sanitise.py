@@ -120,7 +120,6 @@ def sanitise_file(
     from privacyfunnel.release.ledger.ledger_file import Ledger, ledger_path
     from privacyfunnel.release.ledger.repeats import ProtocolText, refuse_repeat
     from privacyfunnel.release.publish import output_text_format, publish
-    from privacyfunnel.tables.readers.persons import person_warnings
     from privacyfunnel.tables.writers.table_writer import write_batches
 
     spec = require_spec(spec, "sanitise_file(source").require_columns()
@@ -140,14 +139,12 @@ def sanitise_file(
             beside = parts.begin(files.codebook.name, owner_only=owners)
             like = output_text_format(table, excel_safe=spec.excel_safe)
             write_batches(beside, beside.suffix, [codes], excel_safe=spec.excel_safe, text_format=like)
-        suspected = () if spec.person or trial else person_warnings(table, (*spec.secret, *spec.publish))
         release = replace(
             run.release(files.table),
             protocol_file=files.protocol,
             codebook=None if codes is None else files.codebook,
             remembered=remembered,
             read_as=table.text_format.detection_notes,
-            suspected=suspected,
         )
         written = []
         for page in pages(replace(release, table=drawn)) if pages else ():

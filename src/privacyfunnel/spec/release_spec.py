@@ -62,6 +62,7 @@ class ReleaseSpec:
     secret: Names = ()
     publish: Names = ()
     keep: Names = ()
+    allow: Names = ()
 
     epsilon: float | None = None
     factor: float | None = None

@@ -1,11 +1,12 @@
 """Hazards of a table: columns that should not be published as they are, and rows that are not one person each.
 
-Judged by what the columns hold, never by what they are called: names are in any language, and wrong. The sentences name
-columns and counts of values, and quote no entry.
+Judged by what the columns hold, since names are in any language; a name only adds to it where numbers repeat or may be
+weights. The sentences name columns and counts of values, and quote no entry.
 """
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from privacyfunnel.hints import hint
+from privacyfunnel.tables.readers.lazy_frames import LazyTable
 from privacyfunnel.tables.readers.table_interface import Table
 
 MOST_ROWS = 1 << 18  # that are looked at: the first ones
@@ -31,7 +33,12 @@ MOST_MADE_UP = 8  # columns that are tried as the person's number
 _DATE_FORMATS = ("%Y-%m-%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%Y/%m/%d", "%Y%m%d")
 
 IDENTIFIER, PROSE, DAY, PLACE, TELLS_SECRET = "identifier", "free text", "date by the day", "coordinates", "secret"
-SPELLING, PERSONS, COPIES, MISSING_SECRET = "spelling", "persons", "copies", "missing secret"
+SPELLING, PERSONS, COPIES, MISSING_SECRET, WEIGHTS = "spelling", "persons", "copies", "missing secret", "weights"
+_PERSON = re.compile(
+    r"(?:.*[_. ])?(?:id|pid|person|patient|subject|respondent|individual|pupil|client)(?:[_. ]?id)?", re.IGNORECASE
+)
+_WEIGHT = re.compile(r"w[ei]+gh?t|wgt|wt$|gewicht|poids|ponder|peso", re.IGNORECASE)
+SKEWED = 4  # a weight of some rows in those of the middle one: above it they are not kilograms
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +61,19 @@ def find_hazards(table: Table, *, secret: Sequence[str], publish: Sequence[str],
     found += [
         hazard for column in dict.fromkeys([*leaving, *secret]) for hazard in _spellings(column, _texts(rows[column]))
     ]
-    return [*found, *_missing_secrets(rows, secret), *_repeated_persons(rows, [*secret, *leaving]), *_copies(rows)]
+    used = [*secret, *leaving]
+    return [
+        *found,
+        *_missing_secrets(rows, secret),
+        *_repeated_persons(rows, used),
+        *_weights(rows, used),
+        *_copies(rows),
+    ]
 
 
 def _first_rows(table: Table) -> pl.DataFrame:
+    if isinstance(table, LazyTable):  # its engine counts where the rows are: only the first ones are fetched
+        table = table.head(MOST_ROWS)
     parts: list[pl.DataFrame] = []
     rows = 0
     for batch in table.batches(table.columns):
@@ -234,13 +250,12 @@ def _repeated_persons(rows: pl.DataFrame, used: Sequence[str]) -> Iterator[Hazar
     candidates.sort(key=lambda name: _rows_each(rows[name]))
     for column in candidates[:MOST_MADE_UP]:
         constant = [name for name in others if name != column and _belongs(rows, name, column)]
-        if 2 * len(constant) >= len(others) - 1:
+        if 2 * len(constant) >= len(others) - 1 or _PERSON.fullmatch(column):
             yield Hazard(
                 PERSONS,
                 column,
-                f"Rows with the same '{column}' agree in {len(constant)} other columns: it seems to number persons "
-                f"with several rows each, and these together can leak more than ε. {hint('person', column)} publishes "
-                "one row of each.",
+                f"'{column}' repeats, as if persons had several rows each: these together can leak more than ε. "
+                f"{hint('person', column)} publishes one row of each.",
                 blocks=False,
             )
             break
@@ -259,6 +274,20 @@ def _belongs(rows: pl.DataFrame, name: str, person: str) -> bool:
         return False
     same = repeats.select((pl.col("x").n_unique().over("p") == 1).mean()).item()
     return bool(_commonest_share(repeats["x"]) < COMMON_SECRET and same >= CONSTANT_SHARE)
+
+
+def _weights(rows: pl.DataFrame, used: Sequence[str]) -> Iterator[Hazard]:
+    for column in [name for name in rows.columns if name not in used and _WEIGHT.search(name)]:
+        numbers = _texts(rows[column]).cast(pl.Float64, strict=False)
+        middle, largest = numbers.quantile(0.5), numbers.quantile(0.99)
+        if numbers.null_count() or middle is None or largest is None or not 0 < SKEWED * middle < largest:
+            continue
+        yield Hazard(
+            WEIGHTS,
+            column,
+            f"'{column}' may be a survey weight: promise and estimates count every row once.",
+            blocks=False,
+        )
 
 
 def _copies(rows: pl.DataFrame) -> Iterator[Hazard]:
