@@ -6,7 +6,8 @@
 
 Both attackers know the program and weigh what is left by Bayes' rule; before they see the file every secret of the
 person is as likely as any other, and a guess is the likeliest one after. Files of a private design are told apart by
-the exact chances of their noise. Sanitised rows add nothing to either attack, for who
+the exact chances of their noise. With a published model the attacker of (b) does not know X, and sees noisy counts and
+the person's record. Otherwise sanitised rows add nothing to either attack, for who
 knows a person's X learns nothing from a draw that looks at X alone; so the bound is that of the design, e^ε_c, and
 what the end-to-end theorem allows, e^(ε_c + ε), is printed beside it for someone who does not know X.
 """
@@ -25,14 +26,16 @@ from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.designs.optimal.optimum import optimal
 from privacyfunnel.mechanisms.sealing import seal
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.promises import LIP, Promise
+from privacyfunnel.model.promises import LDP, LIP, Promise
 from privacyfunnel.model.published.noise import NOISES
 from privacyfunnel.model.published.noisy_counts import NoisyCounts
+from privacyfunnel.model.published.table_model import fit_weights, noise_variance
 from privacyfunnel.tables.readers.adult import adult_counts
 
 TABLES, ROWS, VALUES = 30, 16, 3  # of the small tables of attack (a)
 PEOPLE, DRAWS = 12, 3000  # of attack (b): whom it is tried on, and how often noise is drawn for each
 EPSILON = 0.5  # of the promise in (a); 1 in (b)
+TOTALS = (Fraction(1), Fraction(1, 2))  # of a release by a published model
 DESIGN_EPSILONS = (Fraction(1), Fraction(1, 2), Fraction(1, 10))
 SURE = 0.99
 FEW = 3  # tables or people of the population promise, whose designs take seconds
@@ -222,6 +225,53 @@ def all_other_rows_with_noise(counts: IntArray, secret: int, value: int, epsilon
     return [judged(likelihoods(seen, tables), secret) for seen in drawn]
 
 
+MODEL_SHARE = Fraction(1, 10)  # of the whole ε, that the model of a release gets
+
+
+def draw_model(counts: IntArray, epsilon: Fraction) -> tuple[IntArray, Fraction, Joint, Promise]:
+    """Noisy counts and their rate, the model that is made of them, and the promise for records at it."""
+    rate = MODEL_SHARE * epsilon / 2
+    noisy = counts + np.array(NOISES["own"](rate).draw(counts.size), dtype=np.int64).reshape(counts.shape)
+    variance = np.full(counts.shape, noise_variance(rate))
+    model = Joint.from_counts(fit_weights(noisy.astype(np.float64), variance))
+    return noisy, rate, model, LDP(float(epsilon * (1 - MODEL_SHARE)))
+
+
+def noise_likelihoods(noisy: IntArray, rate: Fraction, tables: Sequence[IntArray]) -> FloatArray:
+    """The chances of these noisy cells given each table, up to scale."""
+    exponents = [int(np.abs(noisy - counts).sum()) * rate for counts in tables]
+    return np.exp([-float(e - min(exponents)) for e in exponents])
+
+
+def all_other_rows_with_model(
+    counts: IntArray, secret: int, value: int, epsilon: Fraction, draws: int, seed: int = 0
+) -> list[Guess]:
+    """Attack (b) on all public files of a release by a published model, which promises LDP.
+
+    The attacker knows all other rows, sees the noisy counts and the person's published record, and believes the model
+    about the rest: X is not known.
+    """
+    rng, found = np.random.default_rng(seed), []
+    c, a = counts.shape
+    left = counts.copy()
+    left[secret, value] -= 1
+    tables = [left + np.eye(1, c * a, s * a + x, dtype=np.int64).reshape(c, a) for s in range(c) for x in range(a)]
+    for _ in range(draws):
+        noisy, rate, model, promise = draw_model(counts, epsilon)
+        q = optimal(model, promise, gap=0.01).protocol.channel
+        y = rng.choice(q.shape[1], p=q[value] / q[value].sum())
+        seen = noise_likelihoods(noisy, rate, tables).reshape(c, a)
+        found.append(judged((model.p_x_given_s * seen * q[:, y]).sum(axis=1), secret))
+    return found
+
+
+def everybodys_values_with_model(small: Small, epsilon: Fraction) -> Guess:
+    """Attack (a) on the same: who knows everybody's X learns nothing from rows, so the noisy counts are all."""
+    tables, chances = _listed(small, everybody_alike=True)
+    noisy, rate, _, _ = draw_model(small.counts, epsilon)
+    return _told(small, tables, chances, noise_likelihoods(noisy, rate, tables))
+
+
 def allowed(secrets: int, epsilon: float) -> float:
     """The largest belief in one of so many secrets that a factor of e^ε allows."""
     return math.exp(epsilon) / (math.exp(epsilon) + secrets - 1)
@@ -237,6 +287,9 @@ def main() -> None:
     for epsilon in DESIGN_EPSILONS:
         guesses = [everybodys_values_with_noise(small, epsilon) for small in smalls for _ in range(25)]
         print(summary(f"private design, ε_c = {float(epsilon):g}", guesses, limits(2, epsilon, EPSILON)), flush=True)
+    for epsilon in TOTALS:
+        guesses = [everybodys_values_with_model(small, epsilon) for small in smalls for _ in range(25)]
+        print(summary(f"published model, ε = {float(epsilon):g} in all", guesses, whole_limit(2, epsilon)), flush=True)
     for hidden, shown in (("income", "education"), ("marital-status", "relationship")):
         counts = adult_counts(hidden, shown)[0]
         chosen = people(counts, PEOPLE)
@@ -248,6 +301,17 @@ def main() -> None:
             each = [all_other_rows_with_noise(*person, epsilon, DRAWS // PEOPLE) for person in chosen]
             guesses = [guess for some_guesses in each for guess in some_guesses]
             print(summary(f"private design, ε_c = {float(epsilon):g}", guesses, limits(len(counts), epsilon, 1.0)))
+        for epsilon in TOTALS:
+            each = [all_other_rows_with_model(*person, epsilon, 5) for person in chosen]
+            guesses = [guess for some_guesses in each for guess in some_guesses]
+            print(
+                summary(f"published model, ε = {float(epsilon):g} in all", guesses, whole_limit(len(counts), epsilon))
+            )
+
+
+def whole_limit(secrets: int, epsilon: Fraction) -> str:
+    """What the theorem on published models allows, in words."""
+    return f"; e^ε allows {allowed(secrets, float(epsilon)):5.1%}"
 
 
 def limits(secrets: int, design: Fraction, promise: float) -> str:

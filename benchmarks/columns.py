@@ -89,7 +89,7 @@ def _of(frame: pl.DataFrame, secret: str, publish: list[str]) -> Joint:
 def classic(joint: Joint, promise: Promise) -> SealedProtocol:
     """Randomised response over whole records: a forced response whose noise is even, with as much truth as that has."""
     labels = tuple(attribute.labels for attribute in joint.attributes)
-    needed = joint.p_x * (1 / largest_shares(promise.constraints(joint), promise.epsilon) - 1)
+    needed = joint.p_x * (1 / largest_shares(promise.constraints(joint), promise.epsilon, joint.p_x) - 1)
     truth = 1 / (1 + joint.a * float(needed.max()))
     noise = np.full(joint.a, (1 - truth) / joint.a)
     return seal(ForcedResponse(truth, noise, np.arange(joint.a), labels, joint.combos), promise, joint)

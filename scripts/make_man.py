@@ -3,7 +3,7 @@
 import sys
 
 from privacyfunnel.cli import app
-from privacyfunnel.cli.manual_page import manual
+from privacyfunnel.cli.command_descriptions import manual
 
 assert app.registered_commands  # all commands are known once the room is imported
 sys.stdout.write(manual())

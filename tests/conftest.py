@@ -12,6 +12,8 @@ from privacyfunnel.release.ledger.ledger_file import NAME
 from privacyfunnel.tables.readers.adult import write_adult_csv
 from tests.children import try_few_seeds
 
+collect_ignore = ["plugin"]  # a package of its own, which only the tests of plugins install
+
 # The command is started some hundred times: its compiled modules are kept beside pytest's own cache, wherever the
 # environment would keep none.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

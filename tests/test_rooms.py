@@ -10,7 +10,7 @@ from tests.source_tree import import_cycle, import_graph, sources
 FLOW: tuple[tuple[str, ...], ...] = (
     ("deprecation", "formatting", "hints"),
     ("arrays", "errors", "locks", "notebook_html"),
-    ("atomic_files", "names"),
+    ("atomic_files", "names", "plugins"),
     ("tables", "model"),
     ("engine", "mechanisms"),
     ("designs",),
@@ -78,6 +78,19 @@ def test_no_module_imports_itself_by_a_detour() -> None:
 def test_a_heavy_library_is_imported_in_its_packages_alone(library: str) -> None:
     users = {source.package for source in sources() for name in source.imports if name.split(".")[0] == library}
     assert users <= HEAVY[library], f"{library} is imported in {', '.join(sorted(users - HEAVY[library]))}"
+
+
+def test_no_module_hides_an_import_from_the_graph() -> None:
+    """A part may ask the package itself, which is above all parts; never another part by its path."""
+    hidden = [
+        f"{source.name}:{node.lineno}"
+        for source in sources()
+        for node in source.nodes
+        if isinstance(node, ast.Call) and source.name
+        if ast.unparse(node.func).split(".")[-1] in ("import_module", "__import__")
+        if ast.unparse(node.args[0]).strip("f'\"").startswith("privacyfunnel.")
+    ]
+    assert hidden == []
 
 
 def test_no_module_asks_which_kind_a_mechanism_or_a_promise_is() -> None:

@@ -21,6 +21,7 @@ from privacyfunnel.cli.application import main
 from privacyfunnel.cli.spark_commands import PROGRAM_NAME, commands
 from privacyfunnel.errors import ColumnError, GuaranteeError, OutputError, ParameterError, TableError
 from privacyfunnel.mechanisms.sampling import RowKey
+from privacyfunnel.spark.counting import check_ids
 from privacyfunnel.spark.single_draw import check_attempts
 from privacyfunnel.spec import ReleaseSpec
 
@@ -138,17 +139,34 @@ def test_cut_otherwise_and_with_workers_that_die_rows_are_the_same(
     key = RowKey.generate()
     few = df.select("id", "town")
     cut = few.repartition(2).mapInArrow(Dying(tmp_path), few.schema)
-    again = spark.apply(sealed, cut, ReleaseSpec(row_id="id", key_file=key, keep="id"))
+    again = spark.apply(sealed, cut, ReleaseSpec(row_id="id", key_file=key, keep="id", accept_kept=True))
     counted = len([*tmp_path.iterdir()])
-    once = privacyfunnel.apply(sealed, people, ReleaseSpec(row_id="id", key_file=key, keep="id")).table.rows()
+    once = privacyfunnel.apply(
+        sealed, people, ReleaseSpec(row_id="id", key_file=key, keep="id", accept_kept=True)
+    ).table.rows()
     assert _rows(again) == sorted(once)
     assert len([*tmp_path.iterdir()]) > counted > 0
-    assert _rows(spark.apply(sealed, df, row_id="id", keep="id")) != sorted(once)  # with a fresh key
+    assert _rows(spark.apply(sealed, df, ReleaseSpec(row_id="id", keep="id", accept_kept=True))) != sorted(
+        once
+    )  # with a fresh key
+
+
+def test_ids_that_spark_holds_as_floats_are_the_same_people(df: Any, sealed: Any, people: pl.DataFrame) -> None:
+    key = RowKey.generate()
+    asked = ReleaseSpec(row_id="id", key_file=key, keep="id")
+    once = privacyfunnel.apply(sealed, people.with_columns(pl.col("id").str.slice(1).cast(int)), asked).table.rows()
+    floats = df.selectExpr("cast(substr(id, 2) as double) as id", "town")
+    assert _rows(spark.apply(sealed, floats, asked)) == sorted(once)
+    with pytest.raises(ColumnError, match=f"small enough to be exact; {ROWS:,} of {ROWS:,} in 'id' are not"):
+        spark.apply(sealed, floats.selectExpr("id + 0.5 as id", "town"), row_id="id")
 
 
 def test_a_release_is_the_same_every_time_it_is_looked_at_and_in_an_order_of_its_own(df: Any) -> None:
     found = spark.sanitise(
-        df, ReleaseSpec(secret="job", publish="town", promise=LIP(0.5), row_id="id", keep=["id", "the.age"])
+        df,
+        ReleaseSpec(
+            secret="job", publish="town", promise=LIP(0.5), row_id="id", keep=["id", "the.age"], accept_kept=True
+        ),
     )
     one, two = ([tuple(row) for row in found.table.collect()] for _ in range(2))
     assert one == two
@@ -164,13 +182,15 @@ def test_without_ids_every_row_is_published_once_though_workers_die(
     marks.mkdir()
     few = df.select("id", "town")
     cut = few.repartition(2).mapInArrow(Dying(marks), few.schema)
-    assert spark.apply(sealed, cut, into=str(out / "rows"), keep="id") == str(out / "rows")
+    assert spark.apply(sealed, cut, ReleaseSpec(keep="id", accept_kept=True), into=str(out / "rows")) == str(
+        out / "rows"
+    )
     assert [*marks.iterdir()]
     assert [path.name for path in out.iterdir()] == ["rows"]
     rows = pl.read_parquet(out / "rows" / "*.parquet")
     assert rows.columns == [*privacyfunnel.apply(sealed, people).table.columns, "id"]
     assert sorted(rows["id"]) == sorted(people["id"])
-    again = spark.apply(sealed, df, into=str(out / "rows"), keep="id", force=True)
+    again = spark.apply(sealed, df, ReleaseSpec(keep="id", accept_kept=True), into=str(out / "rows"), force=True)
     assert again == str(out / "rows")
     assert [path.name for path in out.iterdir()] == ["rows"]
     assert not pl.read_parquet(out / "rows" / "*.parquet").sort("id").equals(rows.sort("id"))
@@ -229,8 +249,12 @@ def test_what_a_protocol_does_not_know_is_refused_blurred_or_dropped(df: Any, pe
         spark.apply(sealed, df, row_id="id")
     for fate in ("blur", "drop"):
         key = RowKey.generate()
-        there = _rows(spark.apply(sealed, df, ReleaseSpec(row_id="id", key_file=key, keep="id", unknown=fate)))
-        here = privacyfunnel.apply(sealed, people, ReleaseSpec(row_id="id", key_file=key, keep="id", unknown=fate))
+        there = _rows(
+            spark.apply(sealed, df, ReleaseSpec(row_id="id", key_file=key, keep="id", accept_kept=True, unknown=fate))
+        )
+        here = privacyfunnel.apply(
+            sealed, people, ReleaseSpec(row_id="id", key_file=key, keep="id", accept_kept=True, unknown=fate)
+        )
         assert there == sorted(here.table.rows())
     with pytest.raises(TableError, match=f"knows none of {strange:,}"):
         spark.apply(sealed, df.where("town = 'Brno'"), row_id="id", unknown="drop")
@@ -254,6 +278,19 @@ def test_ids_and_columns_that_cannot_be_are_refused(df: Any, sealed: Any, people
     seeing = privacyfunnel.design(people, ReleaseSpec(secret="job", publish="town", promise=LIP(0.5), sees_secret=True))
     with pytest.raises(ParameterError, match="looks at the secret"):
         spark.apply(seeing, df, row_id="id")
+
+
+def test_nobody_else_can_enter_the_folders_where_a_local_spark_keeps_counts_of_secrets(df: Any, disk: Path) -> None:
+    blocks = list(disk.glob("**/blockmgr-*"))
+    assert blocks
+    for ask in (
+        lambda: spark.design(df, secret="job", publish="town", promise=LIP(0.5)),
+        lambda: check_ids(df, "id"),
+    ):
+        for folder in blocks:
+            folder.chmod(0o755)
+        ask()
+        assert {folder.stat().st_mode & 0o777 for folder in blocks} == {0o700}
 
 
 def test_a_key_is_in_no_plan_log_setting_or_file(df: Any, disk: Path, people: pl.DataFrame) -> None:
@@ -284,8 +321,8 @@ def test_over_spark_connect_rows_are_the_same(
     df = remote.createDataFrame(_arrow(people))
     assert spark.design(df, secret="job", publish="town", promise=LIP(0.5)).to_text() == sealed.to_text()
     key = RowKey.generate()
-    here = privacyfunnel.apply(sealed, people, ReleaseSpec(row_id="id", key_file=key, keep="id"))
-    there = spark.apply(sealed, df, ReleaseSpec(row_id="id", key_file=key, keep="id"))
+    here = privacyfunnel.apply(sealed, people, ReleaseSpec(row_id="id", key_file=key, keep="id", accept_kept=True))
+    there = spark.apply(sealed, df, ReleaseSpec(row_id="id", key_file=key, keep="id", accept_kept=True))
     assert _rows(there) == sorted(here.table.rows())
     with pytest.raises(ParameterError, match="Over Spark Connect"):
         spark.apply(sealed, df, into=str(tmp_path / "rows"))
@@ -314,11 +351,13 @@ def test_the_command_designs_applies_and_sanitises(told: Any, people: pl.DataFra
     assert "next          python -m privacyfunnel.spark apply" in said
     key = RowKey.generate()
     key.save(tmp_path / "key")
-    ids = ["--row-id", "id", "--key-file", tmp_path / "key", "--keep", "id", "--format", "csv"]
+    ids = ["--row-id", "id", "--key-file", tmp_path / "key", "--keep", "id", "--accept-kept", "--format", "csv"]
     code, said, _ = told("apply", protocol, table, *ids, "--into", tmp_path / "rows")
     assert code == 0
     assert "drawn as before" in said
-    here = privacyfunnel.apply(protocol, people, ReleaseSpec(row_id="id", key_file=key, keep="id")).table
+    here = privacyfunnel.apply(
+        protocol, people, ReleaseSpec(row_id="id", key_file=key, keep="id", accept_kept=True)
+    ).table
     assert pl.read_csv(tmp_path / "rows" / "*.csv", infer_schema=False).sort("id").equals(here.sort("id"))
     code, said, _ = told("sanitise", "--query", f"select * from parquet.`{table}`", *asked, "--into", out, "--json")
     assert code == 0

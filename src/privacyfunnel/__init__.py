@@ -209,6 +209,13 @@ def count_frame(frame: object, **columns: Any) -> CountedTable:
     return contingency_from_frame(frame, **columns)
 
 
+def render_report(release: Release) -> str:
+    """The owner's page of a release, as `Release.report` shows it."""
+    from privacyfunnel.report.release_page import frame_page
+
+    return frame_page(release)
+
+
 def __getattr__(name: str) -> object:
     if name == "errors":
         return import_module("privacyfunnel.errors")

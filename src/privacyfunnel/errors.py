@@ -101,15 +101,7 @@ def check_epsilon(epsilon: float | str) -> float:
     return _check_number("ε", epsilon, "a finite number of at least 0", lambda x: x >= 0)
 
 
-def check_factor(factor: float | str) -> float:
-    """A factor by which a belief may move, at least 1.
-
-    >>> check_factor(0.5)
-    Traceback (most recent call last):
-    ...
-    privacyfunnel.errors.ParameterError: a factor must be a finite number of at least 1; it is 0.5.
-    """
-    return _check_number("a factor", factor, "a finite number of at least 1", lambda x: x >= 1)
+LEAST_AVERAGE = 1e-9  # nats; below it a solver's tolerance decides
 
 
 def check_average(average: float | str) -> float:
@@ -118,9 +110,10 @@ def check_average(average: float | str) -> float:
     >>> check_average(-1)
     Traceback (most recent call last):
     ...
-    privacyfunnel.errors.ParameterError: an average must be a finite number of nats, at least 0; it is -1.
+    privacyfunnel.errors.ParameterError: an average must be 0 or a finite number of nats, at least 1e-09; it is -1.
     """
-    return _check_number("an average", average, "a finite number of nats, at least 0", lambda x: x >= 0)
+    kind = f"0 or a finite number of nats, at least {LEAST_AVERAGE:g}"
+    return _check_number("an average", average, kind, lambda x: x == 0 or x >= LEAST_AVERAGE)
 
 
 def check_positive(name: str, value: float | str) -> float:

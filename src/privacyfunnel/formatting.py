@@ -159,3 +159,8 @@ def _significant(value: Decimal, figures: int, rounding: str) -> str:
     """The value rounded to so many significant digits, without zeros at the end."""
     rounded = Context(prec=figures, rounding=rounding).plus(value).normalize()
     return f"{rounded:f}" if not rounded or -4 <= rounded.adjusted() < 6 else f"{float(rounded):g}"
+
+
+def finite_or_none(epsilon: float) -> float | None:
+    """An ε as JSON has it: null where it is infinite."""
+    return epsilon if math.isfinite(epsilon) else None

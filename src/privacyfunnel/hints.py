@@ -6,8 +6,6 @@ writes Python or fills in a form. So the sentence carries the field as data, and
 >>> sentence = f"2 values have fewer than 10 rows; {hint('merge_rare', 10)} publishes them as 'other'."
 >>> word_for_python(sentence)
 "2 values have fewer than 10 rows; merge_rare=10 publishes them as 'other'."
->>> word_for_command_line(sentence)
-"2 values have fewer than 10 rows; --merge-rare 10 publishes them as 'other'."
 """
 
 from __future__ import annotations
@@ -32,20 +30,12 @@ def hint(field: str, value: object = None) -> str:
 
 
 def option_name(field: str) -> str:
-    """The long option of a field.
-
-    >>> option_name("merge_rare"), option_name("as_"), option_name("bins")
-    ('--merge-rare', '--as', '--bin')
-    """
+    """The long option of a field."""
     return "--" + OPTIONS.get(field, field.strip("_").replace("_", "-"))
 
 
 def word_for_command_line(sentence: str) -> str:
-    """The sentence with options in place of fields.
-
-    >>> word_for_command_line(f"Use {hint('bins', 'age=0,18,65')} or leave out {hint('sees_secret')}.")
-    'Use --bin age=0,18,65 or leave out --sees-secret.'
-    """
+    """The sentence with options in place of fields."""
 
     def option(field: str, value: str | None) -> str:
         name = option_name(field)

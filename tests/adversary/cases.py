@@ -26,7 +26,7 @@ from tests.adversary.attacks import (
 )
 from tests.adversary.candidates import by_candidates, hashes, kinds, numbers
 from tests.adversary.interface import FRAMES
-from tests.adversary.repeats import by_months, by_parts, by_person, by_unknown
+from tests.adversary.repeats import by_months, by_parts, by_person, by_private_design, by_unknown
 
 FAMILY_ERROR = 1e-6  # the probability that any case of a run is called broken though it is not
 
@@ -168,10 +168,23 @@ def _cases() -> dict[str, Attack]:
     found["months with a key, ids as text, from arrow"] = by_months(
         INFORMATION, file="second.arrow", change=_id_as_text
     )
+    found["months with a key, ids as floats"] = by_months(INFORMATION, file="second.parquet", change=_id_as_float)
+    found["months with a key, ids with blanks"] = by_months(INFORMATION, change=_id_with_blanks)
     found |= {f"person, {promise}": by_person(Asked(promise)) for promise in ("lip", "ldp", "srlip")}
+    for promise in ("lip", "ldp"):
+        noisy = ("--design-epsilon", 1, "--domain", "domain.json")
+        found[f"private design, {promise}"] = by_private_design(Asked(promise), *noisy)
+        found[f"private design, {promise}, two secrets"] = by_private_design(Asked(promise, number=2), *noisy)
+    found["published model"] = by_frames(Asked(epsilon=1.4), "polars", prior="model")
     found["parts"] = by_parts(PLAIN)
+    found["kept column that follows the secret"] = by_command(Asked(words=("--keep", "group")))
+    found["kept column that goes a little with the secret"] = by_command(Asked(words=("--keep", "hint")))
+    found["apply on drifted rows"] = by_apply_command(PLAIN, drift=True)
+    found["apply, unknown values dropped"] = by_unknown(PLAIN, "drop")
+    found["parts, how many have each secret"] = by_parts(PLAIN, margin=True)
     found["apply, unknown values blurred"] = by_unknown(PLAIN, "blur")
     found["public-report.html"] = by_candidates("public-report.html", numbers, "--public-report", *QUICK)
+    found["protocol.json.sig"] = by_candidates("protocol.json.sig", hashes, "--sign", "owner", *QUICK)
     found["croissant.json, hashes"] = by_candidates("croissant.json", hashes, "--croissant", *QUICK)
     found["croissant.json, numbers"] = by_candidates("croissant.json", numbers, "--croissant", *QUICK)
     found |= {
@@ -190,18 +203,14 @@ def _id_as_float(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.with_columns(pl.col("id").cast(pl.Float64))
 
 
+def _id_with_blanks(rows: pl.DataFrame) -> pl.DataFrame:
+    return rows.with_columns(id=pl.concat_str(pl.lit(" "), pl.col("id").cast(pl.String), pl.lit(".0 ")))
+
+
 QUICK = ("--for", "information")
 CASES: Mapping[str, Attack] = _cases()
 KNOWN_BROKEN: Mapping[str, Attack] = {
-    # Kept columns are not part of the certificate: one that goes with the secret says more than ε.
-    "kept column that follows the secret": by_command(Asked(words=("--keep", "group"))),
-    # Rows that drifted are drawn with a protocol that does not keep ε on them, and the command succeeds.
-    "apply on drifted rows": by_apply_command(PLAIN, drift=True),
-    "apply, unknown values dropped": by_unknown(PLAIN, "drop"),
-    "months with a key, ids as floats": by_months(INFORMATION, file="second.parquet", change=_id_as_float),
-    "parts, how many have each secret": by_parts(PLAIN, margin=True),
     # Public files that are functions of the counts.
-    "protocol.json.sig": by_candidates("protocol.json.sig", hashes, "--sign", "owner", *QUICK),
     "codes of sanitised.csv": by_candidates("sanitised.csv", kinds),
 }
 SHORT: Mapping[str, Attack] = {
@@ -221,8 +230,20 @@ SHORT: Mapping[str, Attack] = {
         "order, apply",
         "months with a key",
         "person, lip",
+        "private design, lip",
+        "published model",
         "parts",
+        "kept column that goes a little with the secret",
     )
 }
+ONCE_BROKEN = (  # and mended: found again with as much as they were found with
+    "months with a key, ids as floats",
+    "months with a key, ids with blanks",
+    "protocol.json.sig",
+    "kept column that follows the secret",
+    "apply on drifted rows",
+    "apply, unknown values dropped",
+    "parts, how many have each secret",
+)
 SLOW_BROKEN = ("codes of sanitised.csv",)
 SHORT_BROKEN = tuple(name for name in KNOWN_BROKEN if name not in SLOW_BROKEN)

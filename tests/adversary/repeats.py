@@ -1,5 +1,6 @@
 """Releases that follow each other, persons with several rows, tables in parts, rows that a protocol does not know."""
 
+import json
 from collections.abc import Callable, Sequence
 from math import inf
 from pathlib import Path
@@ -8,8 +9,8 @@ import numpy as np
 import polars as pl
 
 from tests.adversary.attacks import Asked, Attack, Records, Setting, Verdict, refused
-from tests.adversary.interface import read_rows, run, write_table
-from tests.adversary.tables import Table, draw_table
+from tests.adversary.interface import read_rows, run, sanitise_file, write_table
+from tests.adversary.tables import VALUES, Table, draw_table
 
 Change = Callable[[pl.DataFrame], pl.DataFrame]
 
@@ -32,12 +33,32 @@ def by_months(asked: Asked, *, file: str = "second.csv", change: Change = lambda
                 if done.refused:
                     return refused(done.err, asked.epsilon)
             first = read_rows(folder / "drawn1.csv").with_columns(id=pl.Series(table.column("id")))
-            ids = [text.removesuffix(".0").strip() for text in second["id"].cast(pl.String)]
+            ids = [text.strip().removesuffix(".0") for text in second["id"].cast(pl.String)]
             again = read_rows(folder / f"drawn2{Path(file).suffix}").with_columns(id=pl.Series(ids))
             both = first.join(again, on="id", suffix=" again", how="left", maintain_order="left").drop("id")
             records.add(asked.secrets(table), asked.values(table), both.fill_null("absent"))
         leak = records.leak(asked.promise, setting.error, placed=False)
         return Verdict(2 * setting.releases, leak.views, leak.records, leak.lower, asked.epsilon, leak.worst)
+
+    return attack
+
+
+def by_private_design(asked: Asked, *words: object) -> Attack:
+    """A mechanism that is designed from noisy counts, afresh for every release."""
+
+    def attack(setting: Setting) -> Verdict:
+        table, records = draw_table(setting.rng, setting.rows, secrets=asked.number, rare=False), Records()
+        labels = {"s": sorted(set(table.column("s"))), "x": list(VALUES)}
+        columns = {name: {"labels": some, "missing": False} for name, some in labels.items()}
+        content = {"format": "privacyfunnel domain", "version": 1, "columns": columns}
+        (setting.folder / "domain.json").write_text(json.dumps(content), encoding="utf-8")
+        for _ in range(setting.releases):
+            done, shown = sanitise_file(setting.folder, table, [*asked.command, *words, "--keep-order"])
+            if done.refused:
+                return refused(done.err, asked.epsilon)
+            records.add(asked.secrets(table), asked.values(table), shown)
+        leak = records.leak(asked.promise, setting.error, placed=False)
+        return Verdict(setting.releases, leak.views, leak.records, leak.lower, asked.epsilon, leak.worst)
 
     return attack
 

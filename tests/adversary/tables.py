@@ -14,8 +14,8 @@ RARE = ("a rare value, first", "a rare value, second")  # so few rows have them 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows with a secret s, published columns x, z and n, a group that follows the
-    secret, a column k that says nothing about the rest, and ids."""
+    """Rows with a secret s, published columns x, z and n, a group that follows the secret, a hint that goes a little
+    with it, a column k that says nothing about the rest, and ids."""
 
     rows: pl.DataFrame
 
@@ -60,6 +60,7 @@ def draw_table(rng: Generator, size: int, *, secrets: int | None = None, rare: b
                     "z": ["high" if z else "low"] * n,
                     "n": number * 10 + rng.integers(0, 10, n),
                     "group": ["infectious" if s_name == SECRETS[1] else "not infectious"] * n,
+                    "hint": [str(i % (10 if s_name == SECRETS[0] else 9) < 5) for i in range(n)],
                     "k": ["north of the river", "south of the river"] * pairs,
                 }
             )

@@ -114,11 +114,20 @@ def test_the_adversary_finds_half_as_much_again_as_was_promised(wrap_command: An
 
 def test_the_adversary_finds_the_secret_in_another_column(wrap_command: Any) -> None:
     def add_secret(command: Main, words: list[str]) -> int:
-        return command([*words, "--keep", "group"])
+        return command([*words, "--keep", "group", "--accept-kept"])
 
     wrap_command(add_secret)
     assert attack("sanitise").broken
     assert attack("format arrow").broken
+
+
+def test_the_adversary_finds_drifted_rows_and_who_is_left_out(wrap_command: Any) -> None:
+    def accepting(command: Main, words: list[str]) -> int:
+        return command([*words, *(["--accept-drift"] if words[0] == "apply" else [])])
+
+    wrap_command(accepting)
+    for case in ("apply on drifted rows", "apply, unknown values dropped"):
+        assert attack(case, rows=6_000).broken, case
 
 
 def test_the_adversary_finds_months_that_are_drawn_afresh(wrap_command: Any) -> None:

@@ -95,7 +95,9 @@ def test_columns_that_are_neither_published_nor_kept_on_purpose_are_named(
     assert "'notes' is not" in turned_down(capsys, *audit_of(people, out, "more.csv", "--keep", "coin,notes"))
     table.drop("notes").write_csv(out / "more.csv")
     # The protocol spends all of its ε, so that even a coin, which says a little by chance, is too much beside it.
-    assert "kept columns (coin) leak up to" in turned_down(capsys, *audit_of(people, out, "more.csv", "--keep", "coin"))
+    assert "leaks together with the kept column coin up to" in turned_down(
+        capsys, *audit_of(people, out, "more.csv", "--keep", "coin")
+    )
 
 
 # Values permuted among rows with equal x.
@@ -180,7 +182,7 @@ def test_the_verdict_names_the_secret_and_says_who_named_it(
     found = found_by(capsys, "audit", altered, people)
     assert (found["secret"], found["secret_named_by"]) == (["coin"], "the protocol file alone")
     _, told, _ = said(capsys, "audit", altered, people)
-    assert "coin, as the protocol file alone says: name the column that must stay secret with --secret" in told
+    assert "coin, as the protocol file states; name the secret column with --secret" in told
     assert "LIP ε = 0.7 about coin holds" in told
     sentence = turned_down(capsys, "audit", altered, people, "--secret", "ill")
     assert "the protocol protects coin; --secret names ill" in sentence

@@ -53,7 +53,7 @@ def test_a_patient_number_is_an_id_and_keeps_nothing(tmp_path: Path) -> None:
     assert not found["side"]["tells_rows_apart"]
     text = run("scan", path, "--secret", "illness").stdout
     assert kept_alone(text) == "side."
-    assert "finds that person's row: code, number." in text
+    assert "finds their row: code, number." in text
     assert "--bin number=quantiles:8" in text
     assert "P00" not in text
 
@@ -125,7 +125,7 @@ def test_a_few_decided_rows_are_not_shown_as_none_and_a_numeric_secret_is_said_t
     n = 4000
     path = written(tmp_path / "few.csv", x=["rare", *"y" * (n - 1)], s=["a", "b"] * (n // 2), age=list(range(n)))
     assert "0.025 %" in run("scan", path, "--secret", "s").stdout
-    assert "(age is many numbers and was cut into bins for this look.)" in run("scan", path, "--secret", "age").stdout
+    assert "(age was cut into bins for this scan.)" in run("scan", path, "--secret", "age").stdout
     assert told("scan", path, "--secret", "age")["secret_in_bins"] == ["age"]
 
 
@@ -140,7 +140,7 @@ def test_what_was_not_looked_at_together_is_said(tmp_path: Path, monkeypatch: py
     assert len(left_out) == 2
     assert all(name in together["not_looked_at"][0] for name in left_out)
     assert together["not_looked_at"][1:] == []  # all at once keep it, and so does any part of them
-    assert "Not looked at together: More than 16 columns" in run("scan", path, "--secret", "s").stdout
+    assert "Not examined together: More than 16 columns" in run("scan", path, "--secret", "s").stdout
     path = xor_table(tmp_path / "xor.csv")
     monkeypatch.setattr(room, "MOST_COMBINATIONS", 8)
     found = scan(path, secret=["s"], promise=LIP(1)).together

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 from tests.commands import begun, refused, run, sanitise
@@ -328,10 +329,13 @@ def test_a_table_that_was_not_drawn_from_the_protocol_is_found_out(adult: Path, 
     [
         (["sanitize"], "No such command 'sanitize'. Did you mean 'sanitise'?"),
         (["solve"], "Missing argument"),
-        (["solve", "counts.csv"], "Missing option '--epsilon'"),
+        (["solve", "counts.csv"], "A promise needs its ε; none was given. Add --epsilon 1."),
         (["solve", "counts.csv", "--epsilon", "1", "--fast"], "--fast"),
         (["solve", "counts.csv", "--epsilon", "1", "--gap", "0"], "gap must be a finite number above 0"),
-        (["solve", "counts.csv", "--epsilon", "1", "--time-limit", "-3"], "time limit must be a finite number above 0"),
+        (
+            ["solve", "counts.csv", "--epsilon", "1", "--time-limit", "-3"],
+            "limit must be a finite number above 0",
+        ),
     ],
 )
 def test_words_that_make_no_command_are_refused(words: list[str], part: str) -> None:
@@ -369,3 +373,14 @@ def test_a_fault_of_ours_exits_with_1_and_says_how_to_see_more(tmp_path: Path) -
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
     assert "add --debug" in done.stderr
+
+
+def test_odd_requests_are_refused_and_no_fault(released: Path, adult: Path, tmp_path: Path) -> None:
+    """Each ended with 1 once."""
+    odd = tmp_path / "lists.parquet"
+    names = pl.read_csv(released / "sanitised.csv", n_rows=1).columns
+    pl.DataFrame({name: [[1], [2]] for name in names}).write_parquet(odd)
+    refused(["estimate", released / "protocol.json", odd], "ColumnError", "must hold text, numbers")
+    refused(["keygen", "."], "OutputError", "it is a directory")
+    words = sanitise(adult, tmp_path / "out", "--average", "1e-12", method="optimal", publish="sex", secret="income")
+    refused(words, "ParameterError", "must be 0 or a finite number of nats, at least 1e-09")

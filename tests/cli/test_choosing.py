@@ -72,5 +72,5 @@ def test_the_page_about_choosing_shows_what_the_command_prints(
     subprocess.run([sys.executable, root / "scripts" / "example_tables.py", tmp_path], check=True, capture_output=True)
     asked = ["--secret", "free meals", "--publish", "mark,track", "--promise", "ldp"]
     _, out, _ = said(capsys, "scan", tmp_path / "school.csv", *asked)
-    printed = out.split("(95 %):\n\n")[1].split("\n\n")[0]
+    printed = out.split("in points:\n\n")[1].split("\n\n")[0]
     assert f"```text\n{printed}\n```" in page

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from privacyfunnel.cli.program_name import program_name
+from privacyfunnel.cli.demo_command import program_name
 from privacyfunnel.designs.curve import default_methods
 from privacyfunnel.designs.method_selection import DEFAULT_METHOD
 from privacyfunnel.designs.methods import METHODS
@@ -70,7 +70,7 @@ def test_the_script_the_module_and_no_words_at_all_say_the_same() -> None:
 
 def test_help_names_the_default_method_and_every_other() -> None:
     for command, all_options, default in (
-        ("solve", "--help", "[default: optimal]"),
+        ("solve", "--help-all", "Default: optimal."),
         ("sanitise", "--help-all", f"Default: {DEFAULT_METHOD}"),
     ):
         text = " ".join(run(command, all_options).stdout.replace("-\n", "-").split())

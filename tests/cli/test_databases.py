@@ -102,14 +102,14 @@ def test_the_same_rows_make_the_same_release_wherever_they_lie(
     kind: str, places: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked = ["--secret", "job", "--publish", "town,age", "--bin", "age=quantiles:3", "-e", "1", "--seed", "7"]
-    more = [*asked, "--keep", "fee", "--method", "randomised-response", "--no-report"]
+    more = [*asked, "--keep", "fee", "--accept-kept", "--method", "randomised-response", "--no-report"]
     ours = found_by(capsys, "sanitise", places[kind], "--query", f"{SELECT} order by id;", *more, "--into", "db")
     theirs = found_by(capsys, "sanitise", places["csv"], *more, "--into", "csv")
     assert ours["rows"] == theirs["rows"] == ROWS
     for name in ("sanitised.csv", "protocol.json"):
         assert Path("db", name).read_text() == Path("csv", name).read_text()
     audited = ["audit", "db/protocol.json", places[kind], "--query", SELECT, "--sanitised", "db/sanitised.csv"]
-    assert "together with the kept columns (fee) leak" in turned_down(capsys, *audited, "--keep", "fee")
+    assert "leaks together with the kept column fee" in turned_down(capsys, *audited, "--keep", "fee")
     assert found_by(capsys, "scan", places[kind], "--query", "select job, town from people", "--secret", "job")["rows"]
 
 
@@ -120,7 +120,7 @@ def test_a_protocol_is_designed_and_applied_on_queries(
     source = [places[kind], "--query", SELECT]
     found_by(capsys, "design", *source, *ASKED, "--into", "protocol.json")
     assert said(capsys, "keygen", "--rows", "rows.key")[0] == 0
-    drawn = ["--row-id", "id", "--key-file", "rows.key", "--keep", "id", "--keep-order"]
+    drawn = ["--row-id", "id", "--key-file", "rows.key", "--keep", "id", "--accept-kept", "--keep-order"]
     applied = found_by(capsys, "apply", "protocol.json", *source, *drawn, "--into", "db.csv")
     assert applied["on_these_rows"]["above"] is False
     found_by(capsys, "apply", "protocol.json", places["csv"], *drawn, "--into", "csv.csv")
@@ -221,7 +221,7 @@ def test_files_and_queries_that_do_not_go_together_are_refused(
 def test_rows_that_change_between_count_and_draw_are_refused(
     kind: str, places: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ["sanitise", places[kind], *ASKED, "--keep", "note", "--into", "out", "--no-report"]
+    words = ["sanitise", places[kind], *ASKED, "--keep", "note", "--accept-kept", "--into", "out", "--no-report"]
     assert "must not change" in turned_down(capsys, *words, "--query", "select *, random() as note from people")
     assert not Path("out").exists()
     assert found_by(capsys, *words, "--query", "select *, 1 as note from people")["rows"] == ROWS

@@ -72,7 +72,7 @@ def test_the_next_month_is_drawn_measured_remembered_and_audited(made: Path, tmp
 
 
 def test_unchanged_people_are_published_once_and_the_ledger_knows(made: Path, tmp_path: Path, capsys: Capsys) -> None:
-    keyed = ["--row-id", "id", "--key-file", made / "rows.key", "--keep", "id"]
+    keyed = ["--row-id", "id", "--key-file", made / "rows.key", "--keep", "id", "--accept-kept"]
     first = found_by(capsys, *applied(made, "june.csv", tmp_path / "one.csv", *keyed))
     assert first["key_kept"]
     second = found_by(capsys, *applied(made, "june.parquet", tmp_path / "two.csv", *keyed))
@@ -92,8 +92,10 @@ def test_rows_that_are_not_known_are_said_without_their_values(made: Path, tmp_p
     sentence = turned_down(capsys, *words)
     assert "7 of 400 do not (7 in town)" in sentence
     assert "Atlantis" not in sentence
-    assert found_by(capsys, *words, "--unknown", "drop")["rows"] == 393
-    blurred = found_by(capsys, *words, "--unknown", "blur", "--force", "--again")
+    sentence = turned_down(capsys, *words, "--unknown", "drop")
+    assert "leaks up to ε = 0.4168, together with who is left out" in sentence
+    assert found_by(capsys, *words, "--unknown", "drop", "--accept-drift")["rows"] == 393
+    blurred = found_by(capsys, *words, "--unknown", "blur", "--accept-drift", "--force", "--again")
     assert blurred["unknown"] == {"rows": 7, "columns": {"town": 7}, "became": "blur"}
     assert any("no certificate covers them" in sentence for sentence in blurred["not_promised"])
     assert "Atlantis" not in (tmp_path / "out.csv").read_text()
@@ -195,20 +197,21 @@ def parts(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("pattern", ["", "?.csv"])
-def test_parts_go_in_and_the_same_parts_come_out(
+def test_parts_go_in_and_as_many_come_out_whose_names_and_sizes_tell_nothing(
     pattern: str, made: Path, parts: Path, tmp_path: Path, capsys: Capsys
 ) -> None:
-    keyed = ["--row-id", "id", "--key-file", made / "rows.key", "--keep", "id"]
+    keyed = ["--row-id", "id", "--key-file", made / "rows.key", "--keep", "id", "--accept-kept"]
     told = found_by(capsys, "apply", made / "protocol.json", parts / pattern, "--into", tmp_path / "out", *keyed)
     assert told["rows"] == 200
-    a, b = (pl.read_csv(tmp_path / "out" / name) for name in ("a.csv", "b.csv"))
-    assert (len(a), len(b)) == (150, 50)
+    a, b = (pl.read_csv(tmp_path / "out" / name) for name in ("part-1.csv", "part-2.csv"))
+    assert (len(a), len(b)) == (100, 100)
     assert sorted([*a["id"], *b["id"]]) == list(range(200))
     assert max(a["id"]) > 150  # rows go to any part: which one they were in is part of where they stood
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [MANIFEST, "a.csv", "b.csv"]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [MANIFEST, "part-1.csv", "part-2.csv"]
     words = ["apply", made / "protocol.json", parts / pattern, "--into", tmp_path / "kept", *keyed, "--keep-order"]
     found_by(capsys, *words)
     kept = [pl.read_csv(tmp_path / "kept" / name) for name in ("a.csv", "b.csv")]
+    assert [len(part) for part in kept] == [150, 50]
     assert [row for part in kept for row in part["id"]] == list(range(200))
     assert pl.concat(kept).sort("id").equals(pl.concat([a, b]).sort("id"))  # the key draws them alike
     assert "holds files already" in turned_down(capsys, *words)
@@ -234,12 +237,12 @@ def test_force_replaces_a_folder_only_if_this_program_wrote_all_that_is_in_it(
     (out / "notes.txt").write_text("mine")
     assert "such as 'notes.txt'" in turned_down(capsys, *words)
     (out / "notes.txt").unlink()
-    (out / "a.csv").write_text("changed by its owner")
-    assert "such as 'a.csv'" in turned_down(capsys, *words)
-    assert (out / "a.csv").read_text() == "changed by its owner"
-    (out / "a.csv").unlink()
+    (out / "part-1.csv").write_text("changed by its owner")
+    assert "such as 'part-1.csv'" in turned_down(capsys, *words)
+    assert (out / "part-1.csv").read_text() == "changed by its owner"
+    (out / "part-1.csv").unlink()
     found_by(capsys, *words)
-    assert sorted(path.name for path in out.iterdir()) == [MANIFEST, "a.csv", "b.csv"]
+    assert sorted(path.name for path in out.iterdir()) == [MANIFEST, "part-1.csv", "part-2.csv"]
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".privacyfunnel.")]
 
 

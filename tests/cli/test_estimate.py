@@ -47,6 +47,7 @@ def release(people: Path, into: Path, *publish: str, method: str = "optimal", ep
         promise=LIP(epsilon),
         method=method,
         keep=("region",),
+        accept_kept=True,
         seed=5,
         keep_order=True,
     )

@@ -35,7 +35,7 @@ def out(tmp_path: Path) -> Path:
 
 
 def words(table: Path, into: Path, *more: str) -> list[str]:
-    asked = ["--secret", "s", "--publish", "x", "--keep", "id", "--epsilon", "1", "--into", str(into)]
+    asked = ["--secret", "s", "--publish", "x", "--keep", "id", "--accept-kept", "--epsilon", "1", "--into", str(into)]
     return ["sanitise", str(table), *asked, "--method", "randomised-response", *(more or ["--no-report"])]
 
 

@@ -115,7 +115,7 @@ def test_a_rare_secret_is_pointed_out_with_what_merging_it_gives(
     assert rare["leaks"]["town"][1] < 0.5
     code, text, _ = said(capsys, "scan", people, "--secret", "job")
     assert code == 0
-    assert f"1 of 4 values is held by few rows. With {rare['option']} 1 instead of 2 of 2 columns" in text
+    assert f"1 of 4 values is held by few rows. With {rare['option']}, 1 instead of 2 of 2 columns" in text
     option = rare["option"].split(maxsplit=1)
     merged = found_by(capsys, "scan", people, "--secret", "job", *option)
     assert merged["secrets"] == 3
@@ -227,7 +227,7 @@ def test_categories_that_no_row_has_are_in_no_file(tmp_path: Path, capsys: pytes
         for suffix, write in ((".parquet", whole.write_parquet), (".arrow", whole.write_ipc)):
             write(tmp_path / f"people{suffix}")
             out = tmp_path / "out"
-            found_by(capsys, *asked(tmp_path / f"people{suffix}", out, "--keep", "who", "--force"))
+            found_by(capsys, *asked(tmp_path / f"people{suffix}", out, "--keep", "who", "--accept-kept", "--force"))
             assert b"NOBODY-HERE" not in (out / f"sanitised{suffix}").read_bytes()
             kept = (pl.read_parquet if suffix == ".parquet" else pl.read_ipc)(out / f"sanitised{suffix}")["who"]
             assert sorted(kept.unique().to_list()) == ["Ada", "Bob"]

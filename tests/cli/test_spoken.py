@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from privacyfunnel.cli.command_descriptions import commands
-from privacyfunnel.cli.manual_page import manual
+from privacyfunnel.cli.command_descriptions import commands, manual
 from tests.commands import LONGEST, run, told
 
 MANUAL = Path(__file__).parents[2] / "man" / "privacyfunnel.1"

@@ -30,7 +30,21 @@ def table(folder: Path, labels: list[str] = LABELS, column: str = "x") -> Path:
 
 
 def words(path: Path, into: Path, *more: object) -> list[object]:
-    asked = ["--secret", "s", "--publish", "x", "--keep", "note", "--epsilon", 1, "--into", into, "--seed", 1]
+    asked = [
+        "--secret",
+        "s",
+        "--publish",
+        "x",
+        "--keep",
+        "note",
+        "--accept-kept",
+        "--epsilon",
+        1,
+        "--into",
+        into,
+        "--seed",
+        1,
+    ]
     return ["sanitise", path, *asked, "--no-report", *more]
 
 

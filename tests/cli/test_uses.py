@@ -89,7 +89,7 @@ def test_a_table_of_costs_is_followed_and_a_bad_one_refused(
         (["--for", "information:all"], "nothing behind it"),
         (["--for", "distance:nowhere.csv"], "no file 'nowhere.csv'"),
         (["--for", "values", "--method", "unary-encoding"], "unary-encoding is not made for 'values'"),
-        (["--average", "-1"], "an average must be a finite number of nats, at least 0"),
+        (["--average", "-1"], "--average must be a finite number at least 0; got '-1'."),
         (["--average", "0", "--method", "randomised-response"], "an average is for the method optimal"),
         (["--average", "0.1", "--for", "values"], "an average is solved for the information"),
     ],
@@ -227,7 +227,7 @@ def test_a_search_that_was_cut_short_is_said_to_be_and_one_that_ended_is_not(
     assert (ended["search_cut"], ended["stopped"]) == (False, "gap")
     _, text, _ = said(capsys, *words, "--time-limit", 0.001, "--force", "--for", "information")
     assert "cut short: up to" in text
-    assert "time was up, and a longer --time-limit may find it" in text
+    assert "stopped by the time limit; a longer --time-limit may find more" in text
 
 
 def test_a_design_a_curve_and_a_funnel_say_what_ended_their_searches(
@@ -241,7 +241,7 @@ def test_a_design_a_curve_and_a_funnel_say_what_ended_their_searches(
     _, text, _ = said(capsys, *design, "--into", tmp_path / "two" / "protocol.json")
     assert "cut short: up to" in text
     _, text, _ = said(capsys, "curve", *columns, "--epsilons", "0.3", "--time-limit", 0.001)
-    assert "Cut short at ε = 0.3: time was up, and a longer --time-limit may find it." in text
+    assert "Cut short at ε = 0.3: stopped by the time limit; a longer --time-limit may find more." in text
     columns[-1] = "education"
     _, text, _ = said(capsys, "funnel", *columns, "--averages", "0.02", "--time-limit", 0.001)
-    assert "Cut short at 0.0200: time was up, and a longer --time-limit may find it." in text
+    assert "Cut short at 0.0200: stopped by the time limit; a longer --time-limit may find more." in text

@@ -15,7 +15,17 @@ COLUMNS = "relationship,sex"
 def out(some: Path, tmp_path: Path) -> Path:
     """A release of two columns with their shares, of which the summary says what they give away; one column is kept."""
     done = run(
-        *several(some, tmp_path / "out", COLUMNS, "--with-shares", "--keep", "race", secret="income", epsilon=0.1)
+        *several(
+            some,
+            tmp_path / "out",
+            COLUMNS,
+            "--with-shares",
+            "--keep",
+            "race",
+            "--accept-kept",
+            secret="income",
+            epsilon=0.1,
+        )
     )
     assert "The exact shares of relationship & sex are published in protocol.json" in done.stdout
     return tmp_path / "out"

@@ -14,14 +14,14 @@ from tests.engine.problems import lip, problem_of, random_joint
 
 def test_without_a_time_limit_the_clock_counts_steps_and_with_one_seconds() -> None:
     with clock_for(None):
-        before, clock = now(), Clock.from_limit(SETTINGS.driver.step_seconds * 10)
+        before, clock = now(), Clock.from_limit(SETTINGS.work.pivot * 10)
         assert now() == before
         WORK.pivots += 9
         assert not clock.late
-        WORK.boxes += 2
+        WORK.iterations += 2
         assert clock.late
         with clock_for(1.0):
-            assert now() == pytest.approx(WORK.steps * SETTINGS.driver.step_seconds)  # the outer run has no limit
+            assert now() == WORK.seconds  # the outer run has no limit
     with clock_for(1.0):
         assert now() == pytest.approx(time.monotonic(), abs=1.0)
 

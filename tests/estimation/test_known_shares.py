@@ -35,7 +35,14 @@ def release() -> Release:
     return sanitise(
         PEOPLE,
         ReleaseSpec(
-            secret="ill", publish=BOTH, epsilon=0.2, keep="region", use=Information(), with_shares=True, seed=1
+            secret="ill",
+            publish=BOTH,
+            epsilon=0.2,
+            keep="region",
+            accept_kept=True,
+            use=Information(),
+            with_shares=True,
+            seed=1,
         ),
     )
 
@@ -144,14 +151,16 @@ def test_intervals_of_a_calibrated_cross_table_cover() -> None:
 
 
 def test_other_rows_are_not_calibrated_by_old_shares(release: Release) -> None:
-    half = apply(release.sealed, PEOPLE[: len(PEOPLE) // 2], ReleaseSpec(seed=3, keep="region")).table
+    half = apply(release.sealed, PEOPLE[: len(PEOPLE) // 2], ReleaseSpec(seed=3, keep="region", accept_kept=True)).table
     found = estimate(release.sealed, half, columns="colour")
     assert any("other rows" in note for note in found.notes)
     assert all((cell.standard_error or 0.0) > 0 for cell in found.table("colour"))
     # As many rows, but others: the outputs themselves say so.
     changed = PEOPLE.with_columns(colour=pl.lit("blue"))
     found = estimate(
-        release.sealed, apply(release.sealed, changed, ReleaseSpec(seed=3, keep="region")).table, columns="colour"
+        release.sealed,
+        apply(release.sealed, changed, ReleaseSpec(seed=3, keep="region", accept_kept=True)).table,
+        columns="colour",
     )
     assert any("do not fit these rows" in note for note in found.notes)
 

@@ -88,7 +88,13 @@ def test_groups_of_a_kept_column_are_estimated_each_by_itself() -> None:
     release = sanitise(
         PEOPLE,
         ReleaseSpec(
-            secret="ill", publish="size", keep="region", promise=LIP(0.02), method="randomised-response", seed=3
+            secret="ill",
+            publish="size",
+            keep="region",
+            accept_kept=True,
+            promise=LIP(0.02),
+            method="randomised-response",
+            seed=3,
         ),
     )
     found = estimate(release.sealed, release.table, by="region")
@@ -104,7 +110,13 @@ def test_groups_of_a_protocol_that_sees_the_secret_get_bounds_that_hold_the_trut
     release = sanitise(
         PEOPLE,
         ReleaseSpec(
-            secret="ill", publish="colour", keep="region", promise=LIP(0.2), method="conditional-reporting", seed=3
+            secret="ill",
+            publish="colour",
+            keep="region",
+            accept_kept=True,
+            promise=LIP(0.2),
+            method="conditional-reporting",
+            seed=3,
         ),
     )
     found = estimate(release.sealed, release.table, by="region")
@@ -149,7 +161,13 @@ def test_every_kind_of_frame_gives_the_same_numbers_and_comes_back_as_itself(mak
     release = sanitise(
         PEOPLE,
         ReleaseSpec(
-            secret="ill", publish="colour", keep="region", promise=LIP(0.2), method="randomised-response", seed=4
+            secret="ill",
+            publish="colour",
+            keep="region",
+            accept_kept=True,
+            promise=LIP(0.2),
+            method="randomised-response",
+            seed=4,
         ),
     )
     expected = estimate(release.sealed, release.table).to_dict()
@@ -176,7 +194,13 @@ def test_a_small_group_is_named_small_and_its_intervals_say_little() -> None:
     release = sanitise(
         PEOPLE,
         ReleaseSpec(
-            secret="ill", publish="colour", keep="region", promise=LIP(0.2), method="randomised-response", seed=5
+            secret="ill",
+            publish="colour",
+            keep="region",
+            accept_kept=True,
+            promise=LIP(0.2),
+            method="randomised-response",
+            seed=5,
         ),
     )
     table = estimate(release.sealed, release.table.head(3), by="region").tables[0]
@@ -194,7 +218,13 @@ def release() -> Any:
     return sanitise(
         PEOPLE,
         ReleaseSpec(
-            secret="ill", publish="colour", keep="region", promise=LIP(0.2), method="randomised-response", seed=5
+            secret="ill",
+            publish="colour",
+            keep="region",
+            accept_kept=True,
+            promise=LIP(0.2),
+            method="randomised-response",
+            seed=5,
         ),
     )
 
@@ -257,7 +287,10 @@ def test_the_posterior_of_a_record_is_bayes_rule_and_averages_to_the_prior(metho
 @pytest.mark.parametrize("method", METHODS)
 def test_completed_tables_combine_to_the_truth(method: str) -> None:
     release = sanitise(
-        PEOPLE, ReleaseSpec(secret="ill", publish="colour", keep="region", promise=LIP(0.2), method=method, seed=7)
+        PEOPLE,
+        ReleaseSpec(
+            secret="ill", publish="colour", keep="region", accept_kept=True, promise=LIP(0.2), method=method, seed=7
+        ),
     )
     completed = impute(release.sealed, release.table, m=20, seed=1)
     assert completed[0]["region"].to_list() == release.table["region"].to_list()
@@ -276,7 +309,13 @@ def test_completed_tables_keep_a_relation_to_a_kept_column_if_asked() -> None:
     release = sanitise(
         PEOPLE,
         ReleaseSpec(
-            secret="ill", publish="size", keep="region", promise=LIP(0.02), method="randomised-response", seed=8
+            secret="ill",
+            publish="size",
+            keep="region",
+            accept_kept=True,
+            promise=LIP(0.02),
+            method="randomised-response",
+            seed=8,
         ),
     )
     north = PEOPLE.filter(pl.col("region") == "north")
@@ -298,7 +337,13 @@ def test_records_of_a_protocol_that_sees_the_secret_are_not_completed_by_group()
     release = sanitise(
         PEOPLE,
         ReleaseSpec(
-            secret="ill", publish="colour", keep="region", promise=LIP(0.2), method="conditional-reporting", seed=9
+            secret="ill",
+            publish="colour",
+            keep="region",
+            accept_kept=True,
+            promise=LIP(0.2),
+            method="conditional-reporting",
+            seed=9,
         ),
     )
     with pytest.raises(ParameterError, match="looks at the secret"):

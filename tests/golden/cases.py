@@ -68,7 +68,7 @@ METHODS = (
     _explicit("conditional reporting", "--publish job -e 0.5 --method conditional-reporting --sees-secret"),
     _explicit("forced response", "--publish job,town,age --bin age=0,30,50 --epsilon 0.5 --method forced-response"),
     _explicit("exact shares", "--publish job --epsilon 0.5 --method randomised-response --with-shares"),
-    _explicit("kept column", "--publish job --epsilon 0.5 --method randomised-response --keep town", "--keep town"),
+    _explicit("kept column", "--publish job --epsilon 1 --method randomised-response --keep town", "--keep town"),
     _explicit("order kept", "--publish job --epsilon 0.5 --method randomised-response --keep-order", "--keep-order"),
     _explicit("published as labels", "--publish job --epsilon 0.5 --method randomised-response --as labels"),
     _explicit("published as values", "--publish job --epsilon 0.5 --method randomised-response --as values"),
@@ -100,7 +100,7 @@ ESTIMATES = (
     Case(
         "estimates in groups",
         (
-            f"{RELEASE} --publish job --epsilon 0.5 --method randomised-response --keep town",
+            f"{RELEASE} --publish job --epsilon 0.5 --method randomised-response --keep town --accept-kept",
             f"{ESTIMATE} --by town",
         ),
         False,
@@ -123,8 +123,8 @@ OTHERS = (
         (
             f"{DESIGN} --publish job --epsilon 0.5 --method randomised-response",
             "apply protocol.json people.csv --into first.csv --seed 3",
-            "apply protocol.json later.csv --into second.csv --seed 4 --unknown drop --again",
-            "apply protocol.json later.csv --into third.csv --seed 4 --unknown blur --again",
+            "apply protocol.json later.csv --into second.csv --seed 4 --unknown drop --again --accept-drift",
+            "apply protocol.json later.csv --into third.csv --seed 4 --unknown blur --again --accept-drift",
             "apply protocol.json people.csv --into fourth.csv --seed 3 --row-id id --again",
             "audit protocol.json people.csv",
         ),

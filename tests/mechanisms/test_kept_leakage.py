@@ -14,6 +14,7 @@ from privacyfunnel.errors import SizeError
 from privacyfunnel.mechanisms.channel import ChannelMechanism
 from privacyfunnel.mechanisms.kept_leakage import kept_leakage
 from privacyfunnel.mechanisms.sealing import seal
+from privacyfunnel.model.kept_promise import KeptCounts
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.protocols.channel_protocol import Protocol
 
@@ -22,6 +23,11 @@ S = RNG.choice(3, 4000, p=[0.5, 0.3, 0.2])
 X = (S + RNG.choice(4, 4000, p=[0.4, 0.3, 0.2, 0.1])) % 4
 K = (S + RNG.choice(3, 4000, p=[0.5, 0.3, 0.2])) % 3
 JOINT = Joint.from_counts([[int(np.sum((s == S) & (x == X))) for x in range(4)] for s in range(3)])
+
+
+def counts(s: np.ndarray, x: np.ndarray, k: np.ndarray) -> KeptCounts:
+    cells, weights = np.unique(np.column_stack([s, x, k]), axis=0, return_counts=True)
+    return KeptCounts(("k",), cells, weights)
 
 
 def by_definition(q: dict[tuple[int, int], list[int]], kept: np.ndarray, promise: Promise) -> float:
@@ -54,18 +60,18 @@ def test_output_and_kept_column_leak_what_fractions_say(promise: Promise, method
         (s, x): [column[s * 4 + x if sealed.sees_secret else x] for column in table] for s in range(3) for x in range(4)
     }
     for kept in (K, np.zeros_like(K), X):
-        found = kept_leakage(sealed.mechanism, promise, JOINT, ("k",), np.column_stack([S, X, kept]))
+        found = kept_leakage(sealed.mechanism, promise, JOINT, counts(S, X, kept))
         exact = by_definition(q, kept, promise)
         assert found.epsilon == pytest.approx(exact, rel=1e-9)
         assert found.keeps == (exact <= promise.epsilon * (1 + 1e-12))
-    assert kept_leakage(sealed.mechanism, promise, JOINT, ("k",), np.column_stack([S, X, 0 * K])).keeps
-    assert not kept_leakage(sealed.mechanism, promise, JOINT, ("k",), np.column_stack([S, X, K])).keeps
+    assert kept_leakage(sealed.mechanism, promise, JOINT, counts(S, X, 0 * K)).keeps
+    assert not kept_leakage(sealed.mechanism, promise, JOINT, counts(S, X, K)).keeps
 
 
 def test_a_kept_copy_of_the_secret_and_an_id_leak_without_bound() -> None:
     sealed = seal(randomised_response(JOINT, LIP(0.4)), LIP(0.4), JOINT)
     for kept in (S, np.arange(len(S))):
-        found = kept_leakage(sealed.mechanism, LIP(0.4), JOINT, ("k",), np.column_stack([S, X, kept]))
+        found = kept_leakage(sealed.mechanism, LIP(0.4), JOINT, counts(S, X, kept))
         assert found.epsilon == inf
         assert not found.keeps
 
@@ -76,12 +82,12 @@ def test_a_product_is_measured_with_its_kept_column_and_sets_are_not() -> None:
     law = seal(product_protocol(joint, promise).protocol, promise, joint).mechanism
     rows = np.repeat(np.arange(joint.weights.size), joint.weights.reshape(-1))
     s, x = np.divmod(rows, joint.a)
-    nothing = kept_leakage(law, promise, joint, ("k",), np.column_stack([s, x, 0 * s]))
+    nothing = kept_leakage(law, promise, joint, counts(s, x, 0 * s))
     assert nothing.epsilon == pytest.approx(promise.leakage(joint, law.protocol), abs=1e-9)
-    assert not kept_leakage(law, promise, joint, ("k",), np.column_stack([s, x, s])).keeps
+    assert not kept_leakage(law, promise, joint, counts(s, x, s)).keeps
     sets = seal(unary_encoding(JOINT, LIP(0.4)), LIP(0.4), JOINT).mechanism
     with pytest.raises(SizeError, match="outputs can be listed"):
-        kept_leakage(sets, LIP(0.4), JOINT, ("k",), np.column_stack([S, X, K]))
+        kept_leakage(sets, LIP(0.4), JOINT, counts(S, X, K))
 
 
 def test_a_promise_of_exactly_the_leak_is_kept() -> None:
@@ -90,6 +96,6 @@ def test_a_promise_of_exactly_the_leak_is_kept() -> None:
     s, x = np.divmod(rows, 2)
     for epsilon in (0.3, 0.3 + 1e-12, exp(-1)):
         law = seal(randomised_response(joint, LIP(epsilon)), LIP(epsilon), joint).mechanism
-        found = kept_leakage(law, LIP(epsilon), joint, ("k",), np.column_stack([s, x, 0 * s]))
+        found = kept_leakage(law, LIP(epsilon), joint, counts(s, x, 0 * s))
         assert found.keeps
         assert found.epsilon <= epsilon

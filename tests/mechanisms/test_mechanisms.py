@@ -52,6 +52,9 @@ class Picked:
     def part(self, start: int, stop: int) -> "Picked":
         return Picked(self.whole, self.rows[start:stop])
 
+    def scattered_words(self, rows: IntArray, draws: IntArray) -> WordArray:
+        return self.whole.scattered_words(self.rows[rows], draws)
+
 
 @ANY_KIND
 def test_a_draw_depends_on_a_rows_own_input_and_words_alone(kind: str) -> None:

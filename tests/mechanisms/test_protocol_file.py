@@ -101,7 +101,6 @@ def test_existing_files_stay_unless_asked(tmp_path: Path) -> None:
         (lambda c: c.update(version=2), "version 2"),
         (lambda c: c.update(format="something"), "no protocol file"),
         (lambda c: c["promise"].update(epsilon=0.1), "promised"),
-        (lambda c: c["promise"].update(name="XYZ"), "none called 'XYZ'"),
         (lambda c: c["promise"].update(epsilon="much"), "promise.epsilon must be a number; it is text"),
         (lambda c: c["law"]["rows"][0][0].__setitem__(1, "17"), "sum to"),
         (lambda c: c["law"]["rows"][0][0].__setitem__(0, 99), "belong to an output"),

@@ -1,6 +1,8 @@
 """Rows addressed by their ids: the same words wherever and among whichever rows, fresh ones for whatever changed."""
 
+import copy
 import hmac
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -12,11 +14,17 @@ from hypothesis import strategies as st
 
 from privacyfunnel.arrays import WordArray
 from privacyfunnel.errors import ParameterError
-from privacyfunnel.mechanisms.sampling import RowKey
-from privacyfunnel.tables.coding.row_hashes import id_blocks
+from privacyfunnel.mechanisms.sampling import KeyStream, RowKey
+from privacyfunnel.tables.coding.row_hashes import id_blocks, id_texts
 
 KEY, DIGEST = RowKey(bytes(range(32))), b"d" * 32
-IDS = st.lists(st.text(min_size=1, max_size=40), min_size=1, max_size=8, unique=True)
+
+
+def canonical(text: str) -> str:
+    return str(id_texts(pl.Series([text])).item())
+
+
+IDS = st.lists(st.text(min_size=1, max_size=40), min_size=1, max_size=8, unique_by=canonical)
 
 
 def words(ids: list[str], inputs: list[int], draw: int = 0, key: RowKey = KEY, digest: bytes = DIGEST) -> WordArray:
@@ -43,7 +51,7 @@ def by_the_book(identity: str, z: int, draw: int) -> int:
 
 @given(ids=IDS, z=st.integers(0, 2**40), draw=st.integers(0, 2**64 - 1))
 def test_a_word_is_the_keyed_function_that_the_docstring_states(ids: list[str], z: int, draw: int) -> None:
-    assert words(ids, [z] * len(ids), draw).tolist() == [by_the_book(one, z, draw) for one in ids]
+    assert words(ids, [z] * len(ids), draw).tolist() == [by_the_book(canonical(one), z, draw) for one in ids]
 
 
 @given(ids=IDS, data=st.data())
@@ -53,6 +61,29 @@ def test_order_partition_and_company_change_no_word(ids: list[str], data: st.Dat
     some = data.draw(st.permutations(range(len(ids))))[: data.draw(st.integers(1, len(ids)))]
     again = words([ids[i] for i in some], [inputs[i] for i in some]).tolist()
     assert again == [whole[ids[i]] for i in some]
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        pl.Series([7, 10001], dtype=pl.Int32),
+        pl.Series([7.0, 10001.0]),
+        pl.Series([7.0, 10001.0], dtype=pl.Float32),
+        pl.Series(["7.0", "10001.0"]),
+        pl.Series([" 7", "10001 "]),
+        pl.Series(["007", "\u00a010001.00\t"]),
+        pl.Series(["7.00", "10001.00"]).cast(pl.Decimal(12, 2)),
+        pl.Series(["7", "10001 "], dtype=pl.Categorical),
+    ],
+)
+def test_an_id_has_one_text_whichever_program_wrote_it(ids: pl.Series) -> None:
+    assert id_texts(ids).to_list() == ["7", "10001"]
+
+
+def test_what_is_no_whole_number_keeps_its_text_but_for_blanks_and_the_unicode_form() -> None:
+    texts = ["A7", "a7", "7e0", "7.5", "7 8", "0x07", "--07", "e\u0301"]
+    assert id_texts(pl.Series(texts)).to_list() == [*texts[:-1], "\u00e9"]
+    assert id_texts(pl.Series(["-00", "0.0", "-07.0"])).to_list() == ["-0", "0", "-7"]
 
 
 def test_another_value_protocol_column_key_or_draw_gives_a_fresh_word() -> None:
@@ -87,3 +118,23 @@ def test_a_key_file_is_its_owners_and_says_so_once(tmp_path: Path) -> None:
         RowKey.load(path)
     with pytest.raises(ParameterError, match="keygen"):
         RowKey.load(tmp_path / "none")
+
+
+def test_a_key_is_fresh_for_every_release_and_only_then_fit_for_publication() -> None:
+    one, two = KeyStream.generate(), KeyStream.generate()
+    assert one.for_publication
+    assert one.words(0, 4).tolist() != two.words(0, 4).tolist()
+    seeded = KeyStream.from_seed(1)
+    assert not seeded.for_publication
+    assert seeded.words(0, 4).tolist() == KeyStream.from_seed(1).words(0, 4).tolist()
+    assert seeded.words(0, 4).tolist() != KeyStream.from_seed(2).words(0, 4).tolist()
+
+
+def test_the_key_is_not_shown_pickled_or_copied() -> None:
+    stream = KeyStream.generate()
+    for text in (repr(stream), str(stream)):
+        assert text == "KeyStream(for_publication=True)"
+    with pytest.raises(TypeError, match="never pickled"):
+        pickle.dumps(stream)
+    with pytest.raises(TypeError, match="never pickled"):
+        copy.deepcopy(stream)

@@ -1,5 +1,3 @@
-import copy
-import pickle
 import subprocess
 import sys
 from collections import Counter
@@ -15,11 +13,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
-from privacyfunnel.arrays import WordArray
+from privacyfunnel.arrays import IntArray, WordArray
 from privacyfunnel.errors import DistributionError, ParameterError, SizeError
 from privacyfunnel.mechanisms import alias_tables
 from privacyfunnel.mechanisms.alias_tables import AliasTables, AliasTablesByWidth, draw_sets, sample
-from privacyfunnel.mechanisms.sampling import KeyStream
+from privacyfunnel.mechanisms.sampling import KeyStream, RowKey
 
 Row = list[tuple[int, int]]
 
@@ -258,7 +256,7 @@ def test_a_forked_child_draws_the_same_words_for_the_same_rows() -> None:
     # In a process of its own: forking a test runner that has threads is unsafe.
     script = """
 import os
-from privacyfunnel.mechanisms.sampling import KeyStream
+from privacyfunnel.mechanisms.sampling import KeyStream, RowKey
 
 stream = KeyStream.generate()
 before = stream.words(5, 1000, draw=3).tobytes()
@@ -279,26 +277,6 @@ assert from_child == before == stream.words(5, 1000, draw=3).tobytes()
     assert finished.returncode == 0, finished.stderr
 
 
-def test_a_key_is_fresh_for_every_release_and_only_then_fit_for_publication() -> None:
-    one, two = KeyStream.generate(), KeyStream.generate()
-    assert one.for_publication
-    assert one.words(0, 4).tolist() != two.words(0, 4).tolist()
-    seeded = KeyStream.from_seed(1)
-    assert not seeded.for_publication
-    assert seeded.words(0, 4).tolist() == KeyStream.from_seed(1).words(0, 4).tolist()
-    assert seeded.words(0, 4).tolist() != KeyStream.from_seed(2).words(0, 4).tolist()
-
-
-def test_the_key_is_not_shown_pickled_or_copied() -> None:
-    stream = KeyStream.generate()
-    for text in (repr(stream), str(stream)):
-        assert text == "KeyStream(for_publication=True)"
-    with pytest.raises(TypeError, match="never pickled"):
-        pickle.dumps(stream)
-    with pytest.raises(TypeError, match="never pickled"):
-        copy.deepcopy(stream)
-
-
 @dataclass(frozen=True)
 class EveryWord:
     """Rows count through all combinations of short words, one per draw, placed in the highest bits."""
@@ -312,6 +290,9 @@ class EveryWord:
 
     def part(self, start: int, stop: int) -> "EveryWord":
         return EveryWord(self.bits, self.first_row + start, stop - start)
+
+    def scattered_words(self, rows: IntArray, draws: IntArray) -> WordArray:
+        return np.stack([self.word(int(draw))[rows] for draw in draws])
 
     def word(self, draw: int = 0) -> WordArray:
         row = np.arange(self.first_row, self.first_row + self.n, dtype=np.uint64)
@@ -345,6 +326,9 @@ class SameWords:
 
     def part(self, start: int, stop: int) -> "SameWords":
         return SameWords(self.column[start:stop])
+
+    def scattered_words(self, rows: IntArray, draws: IntArray) -> WordArray:
+        return np.stack([self.word(int(draw))[rows] for draw in draws])
 
     def word(self, draw: int = 0) -> WordArray:
         return self.column
@@ -447,3 +431,12 @@ def test_no_rows_give_no_draws() -> None:
     none = np.zeros(0, dtype=np.int32)
     assert sample(AliasTables.from_rows([[(0, 1 << 64)]]), none, stream.rows(0, 0)).shape == (0,)
     assert draw_sets(none, 3, 1, stream.rows(0, 0)).shape == (0, 3)
+
+
+def test_scattered_words_are_the_words_of_their_rows_and_draws() -> None:
+    rows, draws = np.array([0, 1, 6, 5, 1, 99]), np.array([0, 3, 2**40])
+    ids, lengths = np.eye(100, 16, dtype=np.uint8), np.ones(100, dtype=np.int64)
+    by_id = RowKey(bytes(32)).derive_words(b"protocol", "id").rows(ids, lengths, np.arange(100))
+    for whole in (KeyStream.from_seed(1).rows(7, 100), by_id):
+        expected = np.stack([whole.word(int(draw))[rows] for draw in draws])
+        np.testing.assert_array_equal(whole.scattered_words(rows, draws), expected)

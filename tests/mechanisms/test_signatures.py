@@ -7,9 +7,12 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+import polars as pl
 import pytest
 
+from privacyfunnel import ReleaseSpec, SealedProtocol, apply
 from privacyfunnel.cli import main
+from privacyfunnel.errors import ParameterError
 from privacyfunnel.mechanisms import signatures
 from tests.commands import found_by, refused, said, sanitise, told, turned_down
 
@@ -114,10 +117,40 @@ def test_files_that_were_not_signed_so_are_refused(
     into = copied(out, tmp_path / "out", **changed)
     key = ["--signed-by", keys / "mine.public.pem"] if asked else []
     protocol, table = into / "protocol.json", into / "sanitised.csv"
-    for words in (["audit", protocol, some, "--sanitised", table], ["estimate", protocol, table]):
+    by_table = "sanitised_csv" in changed  # of which apply knows nothing
+    drawing = [] if by_table else [["apply", protocol, some, "--into", tmp_path / "drawn.csv"]]
+    for words in (["audit", protocol, some, "--sanitised", table], ["estimate", protocol, table], *drawing):
         sentence = turned_down(capsys, *words, *key)
         assert sentence.startswith("SignatureError: ")
         assert part.format(into) in sentence
+    assert not (tmp_path / "drawn.csv").exists()
+
+
+def test_the_signature_of_a_file_that_is_its_owners_is_its_owners_too(out: Path, keys: Path, tmp_path: Path) -> None:
+    assert (out / "protocol.json.sig").stat().st_mode & 0o777 == 0o600
+    into = copied(out, tmp_path / "out")
+    (into / "protocol.json.sig").chmod(0o644)
+    told("sign", into / "protocol.json", into / "sanitised.csv", "--key", keys / "mine.pem", "--force")
+    assert (into / "protocol.json.sig").stat().st_mode & 0o777 == 0o600
+    SealedProtocol.load(into / "protocol.json").save(tmp_path / "saved.json")
+    assert (tmp_path / "saved.json").stat().st_mode & 0o777 == 0o600
+
+
+def test_apply_draws_with_what_was_signed_and_says_by_whom(
+    some: Path, out: Path, keys: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["apply", out / "protocol.json", some, "--into", tmp_path / "drawn.csv", "--again"]
+    found = found_by(capsys, *words, "--signed-by", keys / "mine.public.pem")
+    assert found["signed_by"]["asked_for"]
+    assert not found_by(capsys, *words, "--force")["signed_by"]["asked_for"]
+    sentence = turned_down(capsys, *words, "--force", "--signed-by", keys / "another.public.pem")
+    assert "must be signed with the key" in sentence
+    frame, mine = pl.read_csv(some, infer_schema=False), ReleaseSpec(signed_by=keys / "mine.public.pem")
+    signer = apply(out / "protocol.json", frame, mine).signer
+    assert signer is not None
+    assert signer.fingerprint == found["signed_by"]["fingerprint"]
+    with pytest.raises(ParameterError, match="A signature is of a file"):
+        apply(SealedProtocol.load(out / "protocol.json"), frame, mine)
 
 
 def test_another_key_and_no_signature_are_refused_where_a_key_was_asked_for(

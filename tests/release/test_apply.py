@@ -1,6 +1,8 @@
 """Apply: rows drawn from a protocol that was designed before, and what is said about them."""
 
-from math import inf
+from dataclasses import replace
+from fractions import Fraction
+from math import inf, log
 from pathlib import Path
 
 import numpy as np
@@ -9,8 +11,8 @@ import polars as pl
 import pytest
 from scipy.stats import chisquare
 
-from privacyfunnel import LIP, SealedProtocol, apply, design
-from privacyfunnel.errors import ColumnError, ParameterError, TableError
+from privacyfunnel import LIP, SealedProtocol, apply, apply_file, design
+from privacyfunnel.errors import ColumnError, GuaranteeError, ParameterError, TableError
 from privacyfunnel.mechanisms.sampling import RowKey
 from privacyfunnel.mechanisms.sealing import exact_worst_leak
 from privacyfunnel.model.joint import Joint
@@ -24,6 +26,7 @@ PEOPLE = pl.DataFrame(
     }
 )
 NEXT = PEOPLE[300:].with_columns(id=pl.col("id") + 300, job=pl.col("job").reverse())
+DRIFTED = pl.DataFrame({"job": ["cook"] * 50 + ["clerk"] * 50, "town": ["k"] * 50 + ["l"] * 50})
 KEY = RowKey(bytes(32))
 
 
@@ -33,7 +36,7 @@ def sealed() -> SealedProtocol:
 
 
 def drawn(sealed: SealedProtocol, rows: pl.DataFrame) -> dict[int, str]:
-    found = apply(sealed, rows, ReleaseSpec(keep="id", row_id="id", key_file=KEY))
+    found = apply(sealed, rows, ReleaseSpec(keep="id", accept_kept=True, accept_drift=True, row_id="id", key_file=KEY))
     return dict(found.table.select("id", "town").iter_rows())
 
 
@@ -78,14 +81,65 @@ def test_what_is_leaked_on_new_rows_is_measured_exactly_and_said(sealed: SealedP
     assert found.measured is not None
     assert found.measured.epsilon == exact_worst_leak(sealed.mechanism, LIP(0.2), joint).leak.epsilon
     assert found.measured.above == (found.measured.epsilon > 0.2)
-    told = pl.DataFrame({"job": ["cook"] * 50 + ["clerk"] * 50, "town": ["k"] * 50 + ["l"] * 50})
-    loud = apply(sealed, told)
-    assert loud.measured is not None
-    assert 0.2 < loud.measured.epsilon < inf
-    assert "ABOVE the 0.2" in loud.on_these_rows
-    quiet = apply(sealed, told.drop("job"))
+    quiet = apply(sealed, DRIFTED.drop("job"))
     assert quiet.measured is None
     assert "do not carry job" in quiet.on_these_rows
+
+
+def test_rows_on_which_more_leaks_than_was_promised_are_refused_unless_accepted(
+    sealed: SealedProtocol, tmp_path: Path
+) -> None:
+    with pytest.raises(GuaranteeError, match=r"LIP ε = 0.2 about job must hold on .* leaks up to ε = 0\.\d+\."):
+        apply(sealed, DRIFTED)
+    loud = apply(sealed, DRIFTED, ReleaseSpec(accept_drift=True))
+    assert loud.measured is not None
+    assert loud.measured.above
+    assert 0.2 < loud.measured.epsilon < inf
+    assert "ABOVE the 0.2" in loud.on_these_rows
+    assert any("On these rows more leaks than that" in sentence for sentence in loud.not_promised)
+    sealed.save(tmp_path / "protocol.json")
+    DRIFTED.write_csv(tmp_path / "july.csv")
+    spec = ReleaseSpec(into=tmp_path / "out.csv", again=True, force=True)
+    with pytest.raises(GuaranteeError, match="accept_drift"):
+        apply_file(tmp_path / "protocol.json", tmp_path / "july.csv", spec)
+    assert not (tmp_path / "out.csv").exists()
+    apply_file(tmp_path / "protocol.json", tmp_path / "july.csv", replace(spec, accept_drift=True))
+    notice = tmp_path / "out.csv.notice.txt"
+    assert notice.read_text(encoding="utf-8") == f"{loud.notice}\n"
+    PEOPLE.write_csv(tmp_path / "may.csv")
+    apply_file(tmp_path / "protocol.json", tmp_path / "may.csv", spec)
+    assert not notice.exists()  # nothing is said of rows that keep the promise
+
+
+@pytest.mark.parametrize("fate", ["blur", "drop"])
+def test_rows_with_unknown_values_count_by_what_is_published_in_their_stead(sealed: SealedProtocol, fate: str) -> None:
+    """P(y | s) by fractions over all rows, "absent" being an output of those who are left out."""
+    cooks = pl.DataFrame({"job": ["cook"] * 30, "town": ["Atlantis"] * 30})
+    rows = pl.concat([PEOPLE.select("job", "town"), cooks, cooks[:10].with_columns(job=pl.lit("clerk"))])
+    law = sealed.mechanism.table_protocol
+    assert law is not None
+    assert sealed.substitutes is not None
+    outputs = {town: [Fraction(float(q)) for q in law.channel[i]] + [Fraction(0)] for i, town in enumerate("klm")}
+    stead = [Fraction(sum(outputs["klm"[x]][y] for x in sealed.substitutes.tolist())) / 256 for y in range(4)]
+    outputs["Atlantis"] = stead if fate == "blur" else [Fraction(0)] * 3 + [Fraction(1)]
+    given = {}
+    for job in rows["job"].unique():
+        towns = rows.filter(pl.col("job") == job)["town"].to_list()
+        given[job] = [sum(outputs[town][y] for town in towns) / len(towns) for y in range(4)]
+    shares = {job: Fraction(int((rows["job"] == job).sum()), len(rows)) for job in given}
+    everybody = [sum(shares[job] * given[job][y] for job in given) for y in range(4)]
+    pairs = [(given[job][y], everybody[y]) for job in given for y in range(4) if everybody[y]]
+    exact = max(abs(log(p / q)) if p else inf for p, q in pairs)
+    found = apply(sealed, rows, ReleaseSpec(unknown=fate, accept_drift=True)).measured
+    assert found is not None
+    assert found.epsilon == pytest.approx(exact, rel=1e-9)
+    assert found.above == (exact > 0.2)
+
+
+def test_who_is_left_out_tells_the_secret_where_one_of_two_jobs_alone_is(sealed: SealedProtocol) -> None:
+    rows = PEOPLE.with_columns(town=pl.when(pl.col("job") == "cook").then(pl.lit("Atlantis")).otherwise("town"))
+    with pytest.raises(GuaranteeError, match="leaks without bound, together with who is left out"):
+        apply(sealed, rows, unknown="drop")
 
 
 def test_rows_that_are_not_known_are_refused_blurred_or_dropped(sealed: SealedProtocol) -> None:
@@ -130,8 +184,31 @@ def test_one_key_and_id_and_value_give_one_draw_whatever_the_company_and_a_chang
         float(law.channel[place[a]] @ law.channel[place[b]]) for a, b in zip(PEOPLE["town"], moved["town"], strict=True)
     ]
     assert abs(alike - np.mean(chance)) < 5 * np.sqrt(0.25 / 600)
-    plain = apply(sealed, PEOPLE, keep="id", row_id="id").table
+    plain = apply(sealed, PEOPLE, ReleaseSpec(keep="id", row_id="id", accept_kept=True)).table
     assert dict(plain.select("id", "town").iter_rows()) != first
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        pl.col("id").cast(pl.Float64),
+        pl.col("id").cast(pl.Float64).cast(pl.String),
+        pl.concat_str(pl.lit(" "), "id", pl.lit(" ")),
+        pl.col("id").cast(pl.String).str.zfill(9),
+    ],
+)
+def test_ids_that_another_program_wrote_are_the_same_people(sealed: SealedProtocol, ids: pl.Expr) -> None:
+    found = drawn(sealed, PEOPLE.with_columns(id=ids))
+    assert {int(float(who)): town for who, town in found.items()} == drawn(sealed, PEOPLE)
+
+
+def test_ids_that_are_one_person_or_no_exact_numbers_are_refused(sealed: SealedProtocol) -> None:
+    twice = PEOPLE.with_columns(id=pl.when(pl.col("id") == 7).then(pl.lit(" 6")).otherwise(pl.col("id").cast(str)))
+    with pytest.raises(ColumnError, match="1 of 600 rows have an id of 'id' that another row has"):
+        apply(sealed, twice, row_id="id")
+    for shift in (0.5, 2.0**53):
+        with pytest.raises(ColumnError, match="must be whole and small enough to be exact; 600 of 600 in 'id' are not"):
+            apply(sealed, PEOPLE.with_columns(id=pl.col("id") + shift), row_id="id")
 
 
 def test_a_key_needs_ids_and_orders_are_never_the_same(sealed: SealedProtocol) -> None:
@@ -169,7 +246,7 @@ def test_what_is_secret_or_published_neither_tells_rows_apart_nor_is_kept(sealed
 
 def test_a_protocol_that_sees_the_secret_needs_it_and_knows_all_of_it() -> None:
     seeing = design(PEOPLE, ReleaseSpec(secret="job", publish="town", promise=LIP(0.5), method="conditional-reporting"))
-    assert len(apply(seeing, NEXT).table) == len(NEXT)
+    assert len(apply(seeing, NEXT, ReleaseSpec(accept_drift=True)).table) == len(NEXT)
     with pytest.raises(ColumnError, match="looks at job"):
         apply(seeing, NEXT.drop("job"))
     with pytest.raises(TableError, match="300 rows hold others"):

@@ -72,7 +72,12 @@ KEEP = [name for name in TYPED.columns if name not in ("ill", "x", "number")]
 
 def order(keep: list[str]) -> pf.ReleaseSpec:
     return pf.ReleaseSpec(
-        secret=("ill",), publish=("x",), promise=pf.LIP(0.5), method="randomised-response", keep=tuple(keep)
+        secret=("ill",),
+        publish=("x",),
+        promise=pf.LIP(0.5),
+        method="randomised-response",
+        keep=tuple(keep),
+        accept_kept=True,
     )
 
 
@@ -176,7 +181,9 @@ def test_the_bytes_of_applied_rows_and_of_parts_are_in_published_order(suffix: s
             continue  # parts keep their format
         source = tmp_path / place if place == "parts" else tmp_path / place / "part-0.arrow"
         into = tmp_path / ("out" if place == "parts" else f"out{suffix}")
-        pf.apply_file(tmp_path / "protocol.json", source, replace(ReleaseSpec(keep=tuple(keep)), into=into))
+        pf.apply_file(
+            tmp_path / "protocol.json", source, replace(ReleaseSpec(keep=tuple(keep), accept_kept=True), into=into)
+        )
         written = sorted(path for path in into.iterdir() if path.name != MANIFEST) if into.is_dir() else [into]
         assert len(written) == len(pieces)
         for path in written:
@@ -277,12 +284,12 @@ def test_the_bytes_of_a_frame_are_in_published_order(kind: str, tmp_path: Path) 
     asked: dict[str, Any] = {"secret": "ill", "publish": "x", "method": "randomised-response"}
     sealed = pf.design(frame, pf.ReleaseSpec(promise=pf.LIP(0.5), **asked))
     for release in (
-        pf.sanitise(frame, pf.ReleaseSpec(promise=pf.LIP(0.5), **asked, keep=keep)),
-        pf.apply(sealed, frame, keep=keep),
+        pf.sanitise(frame, pf.ReleaseSpec(promise=pf.LIP(0.5), **asked, keep=keep, accept_kept=True)),
+        pf.apply(sealed, frame, pf.ReleaseSpec(keep=keep, accept_kept=True)),
     ):
         for raw in written(release.table):
             check(raw, plain(release.table).select("text", "few"), [name for name in keep if name != "few"])
-    few = pf.sanitise(frame, pf.ReleaseSpec(promise=pf.LIP(0.5), **asked, keep=["text", "few"]))
+    few = pf.sanitise(frame, pf.ReleaseSpec(promise=pf.LIP(0.5), **asked, keep=["text", "few"], accept_kept=True))
     for suffix in (".csv", ".parquet", ".arrow"):
         path = few.save(tmp_path / suffix[1:], suffix) / f"sanitised{suffix}"
         check(content(path), read(path).select("text", "few"), ["text"])
@@ -295,7 +302,12 @@ def test_a_duckdb_relation_is_in_published_order() -> None:
     found_rows = pf.sanitise(
         given,
         pf.ReleaseSpec(
-            secret="ill", publish="x", promise=pf.LIP(0.5), method="randomised-response", keep=["text", "few"]
+            secret="ill",
+            publish="x",
+            promise=pf.LIP(0.5),
+            method="randomised-response",
+            keep=["text", "few"],
+            accept_kept=True,
         ),
     ).table
     table = found_rows.to_arrow_table() if hasattr(found_rows, "to_arrow_table") else found_rows.arrow()
@@ -332,7 +344,9 @@ def test_what_no_value_says_is_not_in_the_columns_of_any_file() -> None:
     frame = pd.DataFrame({"ill": PLAIN["ill"].to_list(), "x": PLAIN["x"].to_list(), "blank": blank})
     kept = pf.sanitise(
         frame,
-        pf.ReleaseSpec(secret="ill", publish="x", promise=pf.LIP(0.5), method="randomised-response", keep="blank"),
+        pf.ReleaseSpec(
+            secret="ill", publish="x", promise=pf.LIP(0.5), method="randomised-response", keep="blank", accept_kept=True
+        ),
     )
     column = kept.table["blank"]
     assert column.dtype == "Int64"

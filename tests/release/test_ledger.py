@@ -79,7 +79,7 @@ def test_the_refusal_names_no_value_of_the_secret(people: Path, tmp_path: Path, 
     assert not any(value in sentence for value in values if len(value) > 1)
 
 
-def test_the_ledger_holds_no_value_of_the_secret_and_no_count(people: Path) -> None:
+def test_the_ledger_states_no_value_of_the_secret_and_no_count(people: Path) -> None:
     release(people)
     text = (people.parent / NAME).read_text(encoding="utf-8")
     values = pl.read_csv(people, infer_schema=False)["occupation"].value_counts()

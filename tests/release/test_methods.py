@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from privacyfunnel import plugins
 from privacyfunnel.designs import curve as curve_room
 from privacyfunnel.designs import methods
 from privacyfunnel.designs.curve import Point, curve
@@ -22,6 +23,7 @@ from privacyfunnel.model.protocols.channel_protocol import Protocol
 from privacyfunnel.release.design import design
 from privacyfunnel.release.sanitise import sanitise
 from privacyfunnel.spec import ReleaseSpec
+from privacyfunnel.spec.fields import METHODS as NAMED
 
 PUBLISH = ("relationship", "sex")
 
@@ -47,6 +49,7 @@ def as_it_is(joint: Joint, promise: Promise, options: Options) -> RecordDesign:
 def more_methods(monkeypatch: pytest.MonkeyPatch) -> None:
     mine = (Method("likeliest-only", likeliest_only), Method("as-it-is", as_it_is))
     monkeypatch.setattr(methods, "METHODS", {**METHODS, **{method.name: method for method in mine}})
+    monkeypatch.setattr(plugins, "_loaded", {(plugins.METHODS, method.name): method for method in mine})
 
 
 @pytest.mark.usefixtures("more_methods")
@@ -64,8 +67,12 @@ def test_a_new_method_is_a_line_in_the_table(people: pl.DataFrame) -> None:
     lines = dict(curve(joint, epsilons=[0.5]).lines())
     assert lines["likeliest-only"] == (Point("likeliest-only", 0.5, 0.0, None),)
     assert lines["as-it-is"][0].utility == pytest.approx(entropy(joint.p_x))
-    with pytest.raises(ParameterError, match=r"one of auto, optimal, .* likeliest-only, as-it-is; there is none"):
+    with pytest.raises(ParameterError, match=r"one of auto, optimal, .*; there is none called 'likeliest'"):
         sanitise(people, ReleaseSpec(secret="income", publish=PUBLISH, promise=LIP(0.5), method="likeliest"))
+
+
+def test_the_spec_names_every_method() -> None:
+    assert set(NAMED) == {AUTO, *METHODS}
 
 
 def test_every_method_answers_the_same_call(people: pl.DataFrame) -> None:

@@ -91,7 +91,7 @@ def test_rare_secrets_count_together_and_each_is_measured_alone() -> None:
         LIP(1.0).for_population(joint).secret_leakages(joint, law.protocol)[2], abs=1e-6
     )
     assert found.rare_alone == (
-        f"secrets of fewer than {found.rare} rows count together; alone, {joint.secrets[2]}: "
+        f"population ε pools secrets with fewer than {found.rare} rows; alone {joint.secrets[2]} "
         f"{format_epsilon(found.alone[joint.secrets[2]])}"
     )
     many = population_bound(law, LIP(1.0), Joint.from_counts(TRUTH.weights * 60))
@@ -142,7 +142,7 @@ def test_the_figure_is_in_the_owners_report_and_in_nothing_public(release: Relea
     assert public_page(release, OCCASION) == public_page(without, OCCASION)
     owners = owner_page(release, OCCASION)
     assert "Measured: a factor of at most" in owners
-    assert "lone, few: " in owners
+    assert "alone few " in owners
     assert owners != owner_page(without, OCCASION)
     assert not any("confidence, at most" in sentence for sentence in release.not_promised)
     said = [

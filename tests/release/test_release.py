@@ -24,6 +24,9 @@ def people(adult: Path) -> pl.DataFrame:
     return pl.read_csv(adult, infer_schema=False)
 
 
+UNJUDGED = ReleaseSpec(accept_kept=True)
+
+
 def order(**changed: Any) -> ReleaseSpec:
     asked: dict[str, Any] = {
         "secret": ("occupation",),
@@ -36,13 +39,15 @@ def order(**changed: Any) -> ReleaseSpec:
 
 
 def test_only_what_was_named_is_published_and_the_secret_never(people: pl.DataFrame) -> None:
-    release = sanitise(people, secret="occupation", publish="education", keep="race", promise=LIP(1))
+    release = sanitise(people, UNJUDGED, secret="occupation", publish="education", keep="race", promise=LIP(1))
     assert release.table.columns == ["education", "outcome", "race"]
     assert release.order is not None
     assert release.table["race"].equals(people["race"][release.order])
     assert release.kept == ("race",)
     assert release.dropped == ("workclass", "marital-status", "relationship", "sex", "native-country", "income")
-    assert any("unprotected: race" in sentence for sentence in release.not_promised)
+    assert any(
+        "Kept as they are: race; the promise does not cover them" in sentence for sentence in release.not_promised
+    )
 
 
 def test_the_best_protocol_for_statistics_is_the_default_and_comes_with_its_bound(people: pl.DataFrame) -> None:
@@ -132,7 +137,7 @@ def test_an_index_that_holds_the_secret_or_names_is_not_passed_on(
     frame = frame.assign(number=range(300, 600)).set_index(columns, drop=False)
     frame.index.names = [f"my {name}" for name in columns]
     frame.attrs = {"note": "told in confidence"}
-    release = sanitise(frame, secret="income", publish="sex", promise=LIP(0.1), keep=keep or [])
+    release = sanitise(frame, UNJUDGED, secret="income", publish="sex", promise=LIP(0.1), keep=keep or [])
     assert release.table.index.equals(pd.RangeIndex(300))
     assert release.table.index.names == [None]
     assert release.table.columns.tolist() == ["sex", "outcome", *([keep] if keep else [])]
@@ -145,7 +150,7 @@ def test_an_index_that_holds_the_secret_or_names_is_not_passed_on(
 
 def test_an_index_that_was_made_a_column_is_kept_as_one(people: pl.DataFrame) -> None:
     frame = people.head(300).to_pandas().set_index(pd.Index([f"name {i}" for i in range(300)], name="who"))
-    release = sanitise(frame.reset_index(), secret="income", publish="sex", promise=LIP(0.1), keep="who")
+    release = sanitise(frame.reset_index(), UNJUDGED, secret="income", publish="sex", promise=LIP(0.1), keep="who")
     assert release.table["who"].tolist() == frame.index[release.order].tolist()
     assert release.kept == ("who",)
     assert release.beside == ()
@@ -167,7 +172,7 @@ def test_metadata_of_an_arrow_table_is_not_passed_on(people: pl.DataFrame, keep:
     of_table = plain.replace_schema_metadata({"note": "told in confidence"})
     of_fields = plain.cast(pa.schema([field.with_metadata({"note": "confidence"}) for field in plain.schema]))
     for frame in (of_table, of_fields):
-        release = sanitise(frame, secret="income", publish="sex", promise=LIP(0.1), keep=keep or [])
+        release = sanitise(frame, UNJUDGED, secret="income", publish="sex", promise=LIP(0.1), keep=keep or [])
         assert release.table.column_names == ["sex", "outcome", *([keep] if keep else [])]
         assert not release.table.schema.metadata
         assert not any(field.metadata for field in release.table.schema)
@@ -178,10 +183,13 @@ def test_metadata_of_an_arrow_table_is_not_passed_on(people: pl.DataFrame, keep:
 @pytest.mark.parametrize("convert", [pl.DataFrame.to_pandas, pl.DataFrame.to_arrow, lambda frame: frame])
 def test_a_frame_comes_back_as_the_kind_it_was(people: pl.DataFrame, convert: Any) -> None:
     frame = convert(people.head(2000))
-    release = sanitise(frame, ReleaseSpec(secret="sex", publish="race", promise=LIP(0.1), seed=5, keep="income"))
+    release = sanitise(
+        frame, ReleaseSpec(secret="sex", publish="race", promise=LIP(0.1), seed=5, keep="income", accept_kept=True)
+    )
     assert type(release.table) is type(frame)
     ours = sanitise(
-        people.head(2000), ReleaseSpec(secret="sex", publish="race", promise=LIP(0.1), seed=5, keep="income")
+        people.head(2000),
+        ReleaseSpec(secret="sex", publish="race", promise=LIP(0.1), seed=5, keep="income", accept_kept=True),
     ).table
     theirs = release.table
     if isinstance(theirs, pd.DataFrame):
@@ -193,7 +201,7 @@ def test_a_frame_comes_back_as_the_kind_it_was(people: pl.DataFrame, convert: An
 
 @pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".tsv", ".parquet", ".arrow"])
 def test_every_format_holds_the_same_release(people: pl.DataFrame, adult: Path, tmp_path: Path, suffix: str) -> None:
-    release = sanitise_file(adult, replace(order(keep=("sex",)), into=tmp_path, format=suffix[1:]))
+    release = sanitise_file(adult, replace(order(keep=("sex",), accept_kept=True), into=tmp_path, format=suffix[1:]))
     path = tmp_path / f"sanitised{suffix}"
     assert release.table == path
     readers = {".parquet": pl.read_parquet, ".arrow": pl.read_ipc}
@@ -216,7 +224,7 @@ def test_every_format_holds_the_same_release(people: pl.DataFrame, adult: Path, 
 def test_every_row_has_a_draw_of_its_own_however_the_table_is_cut(
     adult: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:
-    asked = order(method=method, publish=("race",), promise=LIP(0.5), keep=("sex",))
+    asked = order(method=method, publish=("race",), promise=LIP(0.5), keep=("sex",), accept_kept=True)
     sanitise_file(adult, replace(asked, into=tmp_path / "whole"))
     monkeypatch.setattr("privacyfunnel.tables.coding.encoding.CHUNK_ROWS", 5000)
     monkeypatch.setattr("privacyfunnel.tables.readers.delimited.BATCH_ROWS", 5000)

@@ -16,7 +16,7 @@ import pytest
 import privacyfunnel as pf
 from privacyfunnel.cli import main
 from privacyfunnel.errors import ColumnError, LedgerError, ParameterError, TableError
-from privacyfunnel.hints import word_for_command_line
+from privacyfunnel.hints import hint, word_for_command_line, word_for_python
 from privacyfunnel.spec import FIELDS, ReleaseSpec
 from privacyfunnel.spec.documentation import options_table
 from privacyfunnel.spec.json_schema import json_schema, schema_text
@@ -49,6 +49,7 @@ FULL: dict[str, Any] = {
     "merge_rare": {"*": 10, "town": 5},
     "merge_secrets": {"other": ("a", "b, c")},
     "as_": "values",
+    "accept_kept": True,
     "keep_order": True,
     "row_id": "id",
     "table": "people.csv",
@@ -127,6 +128,18 @@ def test_a_field_outside_its_limits_is_refused_at_birth(fields: dict[str, Any], 
     with pytest.raises(ParameterError) as caught:
         ReleaseSpec(**fields)
     assert word_for_command_line(caught.value.sentence).startswith(sentence)
+
+
+def test_a_sentence_names_a_field_as_its_reader_would_give_it() -> None:
+    sentence = f"Use {hint('bins', 'age=0,18,65')}, {hint('merge_rare', 10)} or leave out {hint('sees_secret')}."
+    assert word_for_command_line(sentence) == "Use --bin age=0,18,65, --merge-rare 10 or leave out --sees-secret."
+    assert word_for_python(sentence) == 'Use bins={"age": "0,18,65"}, merge_rare=10 or leave out sees_secret.'
+
+
+def test_a_spec_as_a_command_has_an_option_per_field_that_is_not_the_default() -> None:
+    spec = ReleaseSpec(table="p.csv", secret="a, b", publish="x", epsilon=1, bins={"x": [0, 9]}, report=False)
+    words = ["sanitise", "p.csv", '--secret="a, b"', "--publish=x", "--epsilon=1.0", "--bin=x=0,9", "--no-report"]
+    assert command_words(spec) == words
 
 
 def test_a_field_that_does_not_exist_is_named_with_the_nearest_one(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 from privacyfunnel.studio.sessions import PREFIX, open_private_folder
 from tests.commands import LONGEST
 from tests.studio.running import Running, running
+from tests.tables.test_bombs import cells, workbook
 
 SECRET_WORDS = ("clerk", "miner", "nurse", "Ulm", "600")
 
@@ -105,11 +106,11 @@ def test_an_upload_waits_where_only_its_owner_can_read_it(studio: Running) -> No
     assert studio.ask(f"{path}/upload/elsewhere", "POST", "x", Cookie=cookie, Origin=studio.origin).status == 404
 
 
-def test_an_upload_keeps_the_format_of_its_name(studio: Running) -> None:
+def test_an_upload_keeps_the_format_of_its_name(studio: Running, tmp_path: Path) -> None:
     """A spreadsheet stored as .csv was refused."""
     path, cookie = studio.entered()
 
-    def upload(name: str, content: str) -> str:
+    def upload(name: str, content: str | bytes) -> str:
         said = {"Cookie": cookie, "Origin": studio.origin, "X_File_Name": name}
         assert studio.ask(f"{path}/upload/table", "POST", content, **said).status == 200
         for _ in range(600):
@@ -122,6 +123,9 @@ def test_an_upload_keeps_the_format_of_its_name(studio: Running) -> None:
     people = "".join(json.dumps({"job": job, "town": "u"}) + "\n" for job in ("clerk", "miner", "nurse"))
     assert "<strong>3</strong> rows, <strong>2</strong> columns" in upload("people.jsonl", people)
     assert "must be a whole .xlsx file" in upload("people.xlsx", people)
+    rows = [cells(1, "job", "town"), *(cells(i, job, "u") for i, job in enumerate(("clerk", "miner", "nurse"), 2))]
+    book = workbook(tmp_path / "people.xlsx", "".join(rows)).read_bytes()
+    assert "<strong>3</strong> rows, <strong>2</strong> columns" in upload("people.xlsx", book)
 
 
 def test_a_browser_is_started_without_the_token_in_its_command_line(tmp_path: Path) -> None:

@@ -12,9 +12,10 @@ import pytest
 from privacyfunnel import Balanced, Distance, Information, Statistics, Values
 from privacyfunnel.cli import main
 from privacyfunnel.model.uses.use_parser import parse_use
+from privacyfunnel.spec.text_forms import command_words
 from privacyfunnel.studio.choices import Choices, TableFile
 from privacyfunnel.studio.pages.promise_pages import beliefs, uses
-from privacyfunnel.studio.repeat_scripts import command, notebook, script
+from privacyfunnel.studio.repeat_scripts import notebook, script
 
 CHOSEN = {
     "LIP": Choices(
@@ -44,7 +45,7 @@ def test_command_script_and_notebook_make_the_same_protocol(promise: str, people
         table = Path(shutil.copy(people, here))  # with a ledger of its own: rows are released once
         choices = replace(CHOSEN[promise], source=TableFile(table, table.name), into=str(here / "out"))
         if way == "command":
-            assert main([*command(choices), "--no-report", "--json"]) == 0
+            assert main([*command_words(choices.to_spec()), "--no-report", "--json"]) == 0
         elif way == "script":
             exec(script(choices), {})
         else:
@@ -62,7 +63,7 @@ def test_every_use_that_the_page_offers_is_one_that_the_command_reads_and_says_a
     kinds = {type(parse_use(use)) for use in uses(many) if use}
     assert kinds == {Information, Statistics, Balanced, Values, Distance}
     for use in uses(many):
-        words = command(replace(many, source=TableFile(Path("people.csv"), "people.csv"), use=use))
+        words = command_words(replace(many, source=TableFile(Path("people.csv"), "people.csv"), use=use).to_spec())
         assert [word for word in words if word.startswith("--for=")] == ([f"--for={use}"] if use else [])
 
 

@@ -5,6 +5,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+import zstandard
 
 from privacyfunnel.errors import TableError
 from privacyfunnel.tables.readers import delimited, text_encoding
@@ -84,6 +85,7 @@ def test_a_record_that_is_too_long_is_refused_before_it_is_read(
     monkeypatch.setattr(delimited, "CHUNK", 500)
     monkeypatch.setattr(delimited, "BLOCK", 500)
     monkeypatch.setattr(text_encoding, "PIECE", 500)
+    monkeypatch.setattr(text_encoding, "HEAD", 500)
     path = tmp_path / ("long.csv.gz" if zipped else "long.csv")
     text = f'a,b\n1,2\n1,"{field}"\n3,4\n'.encode()
     path.write_bytes(gzip.compress(text) if zipped else text)
@@ -99,3 +101,27 @@ def test_a_stray_quote_in_a_small_zipped_file_is_found_in_work_that_grows_with_t
             file.write("1,2\n" * 40_000)
     with pytest.raises(TableError, match="close"):
         list(open_table(path).batches(["a", "b"]))
+
+
+def test_a_zstandard_file_with_one_huge_line_is_refused_when_a_little_of_it_is_unpacked(tmp_path: Path) -> None:
+    path = tmp_path / "line.csv.zst"
+    packer = zstandard.ZstdCompressor(level=1).compressobj()
+    with path.open("wb") as file:
+        file.write(packer.compress(b"a,b\n1,"))
+        for _ in range(64):
+            file.write(packer.compress(bytes([120]) * (1 << 20)))
+        file.write(packer.flush())
+    assert path.stat().st_size < 10_000
+    with pytest.raises(TableError, match="must have at most 33,554,432 characters"):
+        list(open_table(path).batches(["a", "b"]))
+
+
+def test_zstandard_files_of_several_frames_and_any_encoding_are_read_whole(tmp_path: Path) -> None:
+    path, packer = tmp_path / "frames.csv.zst", zstandard.ZstdCompressor(write_checksum=True)
+    nothing = bytes.fromhex("502a4d18") + (3).to_bytes(4, "little") + b"xyz"
+    path.write_bytes(packer.compress(b"a,b\n1,") + nothing + packer.compress("\u00e4\n3,4\n".encode("latin-1")))
+    assert [batch.rows() for batch in open_table(path).batches(["a", "b"])] == [[("1", "\u00e4"), ("3", "4")]]
+    for lost in (1, 4, 9):
+        path.write_bytes(path.read_bytes()[:-lost])
+        with pytest.raises(TableError, match="must be a whole Zstandard file; it is damaged"):
+            open_table(path)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from datetime import date, timedelta
+from pathlib import Path
 
 import polars as pl
 import pytest
 
+from privacyfunnel import ReleaseSpec, design, sanitise, sanitise_file
+from privacyfunnel.errors import ColumnError
 from privacyfunnel.tables.readers.column_hazards import Hazard, find_hazards
 from privacyfunnel.tables.readers.lazy_frames import frame_table
 
@@ -45,8 +49,8 @@ COLUMNS: dict[str, tuple[str, list[object]]] = {
 }
 
 
-def hazards(frame: pl.DataFrame, publish: list[str], keep: tuple[str, ...] = ()) -> list[Hazard]:
-    return find_hazards(frame_table(frame), secret=["s"], publish=publish, keep=keep)
+def hazards(frame: pl.DataFrame, publish: list[str]) -> list[Hazard]:
+    return find_hazards(frame_table(frame), secret=["s"], publish=publish, used=publish)
 
 
 def with_column(name: str, entries: list[object]) -> pl.DataFrame:
@@ -58,12 +62,12 @@ def test_columns_of_few_labels_are_no_hazard() -> None:
 
 
 @pytest.mark.parametrize("kind", COLUMNS)
-def test_a_hazard_is_found_in_a_published_or_kept_column_and_in_no_other(kind: str) -> None:
+def test_a_hazard_is_found_in_a_published_column_and_in_no_other(kind: str) -> None:
     name, entries = COLUMNS[kind]
     frame = with_column(name, entries)
-    for found in (hazards(frame, ["x", name]), hazards(frame, ["x"], (name,))):
-        assert [(hazard.kind, hazard.column) for hazard in found] == [(kind, name)]
-        assert found[0].blocks == (kind != "spelling")
+    found = hazards(frame, ["x", name])
+    assert [(hazard.kind, hazard.column) for hazard in found] == [(kind, name)]
+    assert found[0].blocks == (kind != "spelling")
     assert hazards(frame, ["x"]) == []
 
 
@@ -128,3 +132,20 @@ def test_missing_secrets_are_asked_about() -> None:
 @pytest.mark.parametrize("rows", [1, 49])
 def test_few_rows_show_nothing(rows: int) -> None:
     assert hazards(with_column(*COLUMNS["identifier"]).head(rows), ["q1"]) == []
+
+
+def test_a_release_refuses_a_hazard_until_it_is_allowed(tmp_path: Path) -> None:
+    name, entries = COLUMNS["date by the day"]
+    frame = with_column(name, entries)
+    spec = ReleaseSpec(secret="s", publish=[name], epsilon=1, method="randomised-response")
+    with pytest.raises(ColumnError, match=f"'{name}' holds dates by the day.*allow"):
+        sanitise(frame, spec)
+    with pytest.raises(ColumnError, match="holds dates"):
+        design(frame, spec)
+    assert sanitise(frame, replace(spec, allow=name)).rows == ROWS
+    assert sanitise(frame, replace(spec, bins={name: "year"})).rows == ROWS
+    table = tmp_path / "t.csv"
+    frame.write_csv(table)
+    with pytest.raises(ColumnError, match="holds dates"):
+        sanitise_file(table, replace(spec, into=tmp_path / "out"))
+    assert not (tmp_path / "out").exists()

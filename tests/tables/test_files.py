@@ -170,7 +170,7 @@ BAD = {
     "open.csv": (b'a,b\n1,2\n"3,4\n5,6\n', "must have 2 fields; line 3|must close every quote|quotes do not match up"),
     "cut.csv.gz": (gzip.compress(GOOD * 999)[:-20], "must be a whole gzip file; it is damaged"),
     "cut.csv.zst": (packed(GOOD * 999)[:-7], "must be a whole Zstandard file; it is damaged"),
-    "latin.csv.zst": (packed(b"a,b\n1,\xe4\n"), "must be UTF-8 text, since it is packed with Zstandard"),
+    "torn.csv.zst": (packed(GOOD * 999)[:40] + bytes(99), "must be a whole Zstandard file; it is damaged"),
     "torn.csv.gz": (gzip.compress(GOOD)[:12] + b"\xff" * 30, "must be a whole gzip file; it is damaged"),
     "cut.parquet": (PARQUET.getvalue()[:-9], "must be a whole Parquet file; it is damaged or something else"),
     "torn.parquet": (b"PAR1" + b"\xff" * 200 + b"PAR1", "must be a whole Parquet file"),

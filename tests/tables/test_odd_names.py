@@ -51,7 +51,14 @@ def names(native: Any) -> list[str]:
 
 def order(secret: str, *publish: str, keep: tuple[str, ...] = (), method: str = "randomised-response") -> ReleaseSpec:
     return ReleaseSpec(
-        secret=(secret,), publish=publish, promise=LIP(1), method=method, keep=keep, seed=1, keep_order=True
+        secret=(secret,),
+        publish=publish,
+        promise=LIP(1),
+        method=method,
+        keep=keep,
+        accept_kept=True,
+        seed=1,
+        keep_order=True,
     )
 
 
@@ -103,7 +110,10 @@ def test_frames_keep_publish_and_hide_odd_names(library: Callable[..., Any], odd
     frame = people(odd)
     native = library(frame.to_dict(as_series=False))
     kept = sanitise(
-        native, ReleaseSpec(secret="other", publish="plain", keep=odd, promise=LIP(1), method="randomised-response")
+        native,
+        ReleaseSpec(
+            secret="other", publish="plain", keep=odd, accept_kept=True, promise=LIP(1), method="randomised-response"
+        ),
     )
     assert names(kept.table) == ["plain", odd]
     shown = sanitise(native, ReleaseSpec(secret="other", publish=odd, promise=LIP(1), method="randomised-response"))

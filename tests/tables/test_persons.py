@@ -8,7 +8,9 @@ import pytest
 from privacyfunnel import LIP, Joint, randomised_response, seal
 from privacyfunnel.errors import ColumnError, ParameterError, TableError
 from privacyfunnel.release.findings.composition_leakage import composition_leak
+from privacyfunnel.tables.readers import persons
 from privacyfunnel.tables.readers.formats import Dialect
+from privacyfunnel.tables.readers.lazy_frames import frame_table
 from privacyfunnel.tables.readers.table_files import open_table
 from tests.commands import found_by, said, turned_down
 
@@ -38,6 +40,14 @@ def test_each_person_is_one_row_and_drawn_once(visits: Path, capsys: pytest.Capt
     protocol, drawn = visits.parent / "out" / "protocol.json", visits.parent / "out" / "sanitised.csv"
     assert found_by(capsys, "audit", protocol, visits, "--sanitised", drawn, "--person", "id")["rows"] == 120
     assert "must have 300 rows" in turned_down(capsys, "audit", protocol, visits, "--sanitised", drawn, "--keep-order")
+
+
+def test_a_person_whose_id_is_written_otherwise_is_the_same_person() -> None:
+    rows = pl.DataFrame({"id": ["7", " 7", "007", "8"], "town": ["a", "a", "a", "b"]})
+    for columns in (["town"], ["id", "town"]):
+        for which, towns in ((None, ["a", "b"]), ("last", ["a", "b"])):
+            found = persons.reduce_to_persons(frame_table(rows), "id", which)
+            assert pl.concat(list(found.batches(columns)))["town"].to_list() == towns
 
 
 def test_rows_of_a_person_must_be_alike_unless_one_is_chosen(visits: Path, capsys: pytest.CaptureFixture[str]) -> None:

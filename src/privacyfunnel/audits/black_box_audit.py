@@ -26,6 +26,8 @@ from privacyfunnel.model.joint import Joint
 from privacyfunnel.names import unique_label
 from privacyfunnel.release.domain_coding import column_bins
 from privacyfunnel.release.output_layout import detect_layout
+from privacyfunnel.spec import ReleaseSpec
+from privacyfunnel.spec.text_forms import command_words
 from privacyfunnel.tables.coding.bin_syntax import format_bins
 from privacyfunnel.tables.coding.bins import Bins
 from privacyfunnel.tables.coding.encoding import encode
@@ -149,26 +151,22 @@ def _arguments(
     sealed: SealedProtocol, path: Path, into: Path, number: str, method: str, bins: Sequence[Bins]
 ) -> list[str]:
     """The command that makes a release like the one of the protocol."""
-    domain = sealed.domain
-    return [
-        "sanitise",
-        str(path),
-        *(f"--secret={_quote(name)}" for name in domain.secret_columns),
-        *(f"--publish={_quote(at.name)}" for at in domain.attributes),
-        f"--promise={sealed.promise.name.lower()}",
-        f"--epsilon={sealed.promise.epsilon!r}",
-        f"--method={method}",
-        *(["--sees-secret"] if sealed.sees_secret and method == "optimal" else []),
-        *(f"--bin={one.column}={format_bins(one)}" for one in bins),
-        f"--keep={_quote(number)}",
-        f"--into={into}",
-        "--no-report",
-        "--json",
-    ]
-
-
-def _quote(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"' if "," in name else name
+    return command_words(
+        ReleaseSpec(
+            table=path,
+            secret=sealed.domain.secret_columns,
+            publish=[at.name for at in sealed.domain.attributes],
+            keep=number,
+            accept_kept=True,  # a number for every row, which pairs them
+            promise=sealed.promise.name.lower(),
+            epsilon=sealed.promise.epsilon,
+            method=method,
+            sees_secret=sealed.sees_secret and method == "optimal",
+            bins={each.column: format_bins(each) for each in bins},
+            into=into,
+            report=False,
+        )
+    )
 
 
 def _run(command: Sequence[str]) -> None:

@@ -8,7 +8,6 @@ the noise of a private design is tested against the table. Other claims are meas
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,10 +23,11 @@ from privacyfunnel.audits.noise_audit import NoiseAudit, audit_noise
 from privacyfunnel.audits.published_file import FileAudit, audit_file
 from privacyfunnel.audits.side_channel_audit import SideChannel, side_channel
 from privacyfunnel.errors import ColumnError, GuaranteeError
+from privacyfunnel.formatting import format_epsilon
 from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.input_domain import ColumnShares
-from privacyfunnel.mechanisms.kept_leakage import KeptLeakage, kept_leakage
-from privacyfunnel.mechanisms.sealing import SealedProtocol, certify
+from privacyfunnel.mechanisms.kept_leakage import KeptLeakage, kept_columns_error, kept_leakage
+from privacyfunnel.mechanisms.sealing import SealedProtocol, certify, exact_worst_leak
 from privacyfunnel.mechanisms.signatures import Signer, load_signed_protocol
 from privacyfunnel.notebook_html import facts_html
 from privacyfunnel.release.findings.composition_leakage import (
@@ -37,6 +37,8 @@ from privacyfunnel.release.findings.composition_leakage import (
     composition_leak,
 )
 from privacyfunnel.release.findings.population import PopulationBound, population_bound
+from privacyfunnel.release.kept_counts import count_rows
+from privacyfunnel.release.model_design import group_table
 from privacyfunnel.release.output_layout import detect_layout
 from privacyfunnel.tables.coding.bins import Bins
 from privacyfunnel.tables.coding.merges import Merge
@@ -66,6 +68,7 @@ class Audit:
     people: PopulationBound | None = None  # ε for the population; None where the table is too large to compute it
     noise: NoiseAudit | None = None  # of a private design, on these counts; None for any other protocol
     file: FileAudit | None = None  # None where no sanitised table was given
+    table_leak: float | None = None  # of records at the table's own frequencies, where the prior is a published model
     kept: KeptLeakage | None = None  # of output and kept columns together; None where nothing was kept
 
     @property
@@ -79,15 +82,27 @@ class Audit:
             ),
             ("certified", f"ε = {self.certified:.6g} now, {self.sealed.epsilon:.6g} stated"),
         ]
-        told += [] if self.people is None else [("people", self.people.describe_with_table(self.certified))]
+        told += [] if self.people is None else [("people", self.people_text)]
         told += [] if draw is None else [("draw", f"consistent, p = {draw.p_value:.3f}")]
         told += self.file_facts
         return [*told, ("signed by", "nobody" if self.signer is None else self.signer.fingerprint)]
 
     @property
+    def people_text(self) -> str:
+        """ε of the population, after that of the table where the promise is about it."""
+        assert self.people is not None
+        if self.sealed.model is None:
+            return self.people.describe_with_table(self.certified)
+        return f"for the people these rows stand for, {self.people.statement} ({self.people.kind})"
+
+    @property
     def file_facts(self) -> list[tuple[str, str]]:
         """Facts about the noise of a private design, the bytes of the sanitised table and its kept columns."""
         facts = [] if self.noise is None else [("noise", str(self.noise))]
+        if self.table_leak is not None:
+            facts.append(
+                ("exact", f"on the table's own frequencies a record leaks ε = {format_epsilon(self.table_leak)}")
+            )
         if self.file is not None:
             facts.append(("file", self.file.compared))
         if self.kept is not None:
@@ -162,8 +177,14 @@ def audit(
         kept = _check_kept(sealed, found, original, draw.kept_columns)
     claims = check_claims(sealed, found.joint, found.mechanism)
     side = side_channel(found.joint, found.mechanism)
+    leak = None
+    if sealed.model is not None:
+        joint, occurs = group_table(found.encoding.contingency, sealed.model)
+        law = found.mechanism.restrict_inputs(occurs)
+        leak = exact_worst_leak(law, sealed.promise.table_promise, joint).leak.epsilon
     whom = population_bound(law, sealed.promise, joint)
-    return Audit(sealed, found.encoding.rows, now, draw, side, bool(secret), claims, signer, whom, noise, file, kept)
+    rows, named = found.encoding.rows, bool(secret)
+    return Audit(sealed, rows, now, draw, side, named, claims, signer, whom, noise, file, leak, kept)
 
 
 def check_secret(sealed: SealedProtocol, secret: Sequence[str]) -> None:
@@ -181,19 +202,11 @@ def _check_kept(
     """Output and kept columns of a record must keep the promise together, on the counts of this table."""
     if not columns:
         return None
-    parts = [np.stack([chunk.secret, chunk.published], axis=1) for chunk in found.encoding.chunks()]
+    s, x = np.concatenate([np.stack([chunk.secret, chunk.published]) for chunk in found.encoding.chunks()], axis=1)
     kept = pl.concat([categories_to_text(batch) for batch in original.batches(list(columns))])
-    numbered = kept.unique().with_row_index("")
-    k = kept.join(numbered, on=list(columns), how="left", nulls_equal=True, maintain_order="left")[""]
-    records = np.column_stack([np.concatenate(parts), k.to_numpy()]).astype(np.int64)
-    leak = kept_leakage(found.mechanism, sealed.promise, found.joint, columns, records)
-    if not leak.keeps:
-        amount = "without bound" if math.isinf(leak.epsilon) else f"up to ε = {leak.epsilon:.6g}"
-        raise GuaranteeError(
-            f"{sealed.promise.name} ε = {sealed.promise.epsilon:g} must hold for all that is published of a record; "
-            f"outputs together with the kept columns ({', '.join(columns)}) leak {amount}. Keep fewer or coarser "
-            f"columns, or publish them through the protocol with {hint('publish')}."
-        )
+    leak = kept_leakage(found.mechanism, sealed.promise, found.joint, count_rows(s, x, kept))
+    if not leak.keeps and sealed.model is None:  # a model promises nothing about the table's own frequencies
+        raise kept_columns_error(sealed.promise, found.joint.secret_name, tuple(columns), leak.epsilon, made=True)
     return leak
 
 

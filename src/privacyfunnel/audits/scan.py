@@ -304,8 +304,8 @@ def write_domain(
     *,
     dialect: Dialect = AUTO_DETECT,
     force: bool = False,
-) -> None:
-    """Write the labels and bins of what was scanned; columns of ids and names, whose labels are people, stay out."""
+) -> tuple[str, ...]:
+    """Write the labels and bins of what was scanned; the columns that stay out, as their labels would quote persons."""
     table = resolve_source(source).open(dialect)
     told = {look.column for look in found.looks if not look.note and not look.tells_rows_apart}
     told |= {look.column for look in found.looks if look.in_bins is not None}
@@ -313,3 +313,4 @@ def write_domain(
     listed = draft_domain(table, columns, bins)
     with atomic_file(target, force=force, owner_only=True) as beside:
         beside.write_text(listed.to_text(), encoding="utf-8")
+    return tuple(column for column in table.columns if column not in listed.codings)

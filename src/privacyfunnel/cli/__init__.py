@@ -6,6 +6,7 @@ Nothing heavy is imported before a command runs, so that `privacyfunnel --help` 
 from privacyfunnel.cli import (
     apply_command,
     audit_command,
+    check_command,
     completion_command,
     curve_command,
     demo_command,
@@ -23,17 +24,18 @@ from privacyfunnel.cli.application import app, main, program
 from privacyfunnel.cli.spec_options import SpecCommand
 
 app.command()(demo_command.demo)
-app.command()(scan_command.scan)
+app.command(cls=SpecCommand)(scan_command.scan)
+app.command()(check_command.check)
 app.command(cls=SpecCommand)(sanitise_command.sanitise)
 app.command(cls=SpecCommand)(design_command.design)
 app.command(cls=SpecCommand)(apply_command.apply)
-app.command()(audit_command.audit)
-app.command()(estimate_command.estimate)
+app.command(cls=SpecCommand)(audit_command.audit)
+app.command(cls=SpecCommand)(estimate_command.estimate)
 app.command()(key_commands.keygen)
 app.command()(key_commands.sign)
-app.command()(solve_command.solve)
-app.command()(curve_command.curve)
-app.command()(funnel_command.funnel)
+app.command(cls=SpecCommand)(solve_command.solve)
+app.command(cls=SpecCommand)(curve_command.curve)
+app.command(cls=SpecCommand)(funnel_command.funnel)
 app.command()(studio_command.studio)
 app.command()(reproduce_command.reproduce)
 app.command()(completion_command.completion)

@@ -10,7 +10,7 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
 from copy import copy
 from io import StringIO
@@ -57,7 +57,7 @@ def _privacyfunnel(
 
 
 def main(arguments: Sequence[str] | None = None, commands: typer.Typer = app, prog_name: str = "privacyfunnel") -> int:
-    """Run a command, of those that the program has which is `called` so; the process's exit code."""
+    """Run a command; the process's exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in words
     words = [word for word in words if word != "--debug"] or ["--help"]
@@ -79,7 +79,7 @@ def main(arguments: Sequence[str] | None = None, commands: typer.Typer = app, pr
 
 
 def _run(words: list[str], commands: typer.Typer, prog_name: str) -> Any:
-    """Run a command. Help is printed by a library that minds if nobody listens; so it is printed here."""
+    """Run a command. Its help is printed here, since typer fails where a reader has left."""
     if words[0] == "--version":
         show(f"privacyfunnel {__version__}")
         return 0
@@ -124,27 +124,29 @@ def answer(as_json: bool, content: Mapping[str, Any], text: str) -> None:
     if as_json:
         text = json.dumps(to_json_value(content), ensure_ascii=False, allow_nan=False)
         text = make_printable(word_for_command_line(text), as_json=True)
+    else:
+        text = redact_credentials(word_for_command_line(text))
     show(text)
 
 
 def show(text: str) -> None:
-    """Print, and do not mind if nobody listens any more."""
+    """Print; a reader who left is no error."""
     try:
-        _print(make_printable(word_for_command_line(text)), sys.stdout)
+        _print(make_printable(text), sys.stdout)
     except BrokenPipeError:
-        # Python flushes once more on its way out; give it somewhere to write.
+        # Python flushes once more at exit; give it somewhere to write.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as error:
         raise OutputError(
-            f"the answer must be printed; standard output says: {os.strerror(error.errno or 0).lower()}. Files that "
-            "were asked for stand; print the answer elsewhere."
+            f"Cannot print the answer: {os.strerror(error.errno or 0).lower()}. Files that were asked for "
+            "are complete; print the answer elsewhere."
         ) from error
 
 
 def complain(text: str) -> None:
-    """Say on standard error what went wrong; where nobody can hear it, the exit code still tells."""
+    """Print to standard error what went wrong; where that is closed, the exit code still tells."""
     with suppress(OSError, ValueError):
-        _print(make_printable(text), sys.stderr)
+        _print(make_printable(redact_credentials(text)), sys.stderr)
 
 
 def _print(text: str, stream: TextIO | None) -> None:
@@ -181,6 +183,26 @@ def to_json_value(value: Any) -> Any:
 def is_terminal() -> bool:
     """Whether somebody watches, who would like to see progress."""
     return sys.stderr.isatty()
+
+
+@contextmanager
+def show_progress() -> Iterator[tuple[Callable[[float, float], None] | None, Callable[[str, int], None] | None]]:
+    """Two functions: one shows utility, bound and gap of a proof on its way, one what is done with how many rows.
+
+    None for both where nobody watches.
+    """
+    if not is_terminal():
+        yield None, None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True, highlight=False).status("working", spinner="line") as status:
+        yield (
+            lambda utility, bound: status.update(
+                f"utility {utility:.6f}   bound {bound:.6f}   gap {bound - utility:.1e} nats"
+            ),
+            lambda doing, rows: status.update(f"{doing} {rows:,} rows" if rows else doing),
+        )
 
 
 class EndSignals:

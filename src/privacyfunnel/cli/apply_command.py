@@ -8,10 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from privacyfunnel.cli import owner_summary, text_format
+from privacyfunnel.cli import text_format
 from privacyfunnel.cli.application import Json, answer
-from privacyfunnel.cli.options import TableOrDatabase
-from privacyfunnel.cli.spec_options import Given, build_spec, takes_spec
+from privacyfunnel.cli.release_summary import (
+    format_signer,
+    kept_facts,
+    ledger_content,
+    ledger_facts,
+    order_content,
+    order_text,
+)
+from privacyfunnel.cli.spec_options import Given, TableOrDatabase, build_spec, fields_of, takes_spec
 from privacyfunnel.names import format_names
 from privacyfunnel.spec.fields import BLUR
 
@@ -19,7 +26,7 @@ if TYPE_CHECKING:
     from privacyfunnel.release.apply import Applied
 
 
-@takes_spec("apply")
+@takes_spec(*fields_of("apply"))
 def apply(
     protocol: Annotated[Path, typer.Argument(readable=False, help="The protocol.json that design or sanitise wrote.")],
     table: TableOrDatabase,
@@ -32,7 +39,7 @@ def apply(
     Where the rows carry the secret, the leakage of the protocol on them is measured; --bin and --merge-secrets are
     those of the secret.
     """
-    from privacyfunnel.cli.progress import show_progress
+    from privacyfunnel.cli.application import show_progress
     from privacyfunnel.release.apply import apply_file
 
     spec = build_spec(None, given)
@@ -64,9 +71,12 @@ def content(found: Applied) -> dict[str, Any]:
         "row_id": found.spec.row_id,
         "key_kept": found.spec.key_file is not None,
         "for_publication": sealed.for_publication and found.spec.seed is None,
-        "order": owner_summary.order_content(found),
-        "ledger": owner_summary.ledger_content(found),
+        "order": order_content(found),
+        "ledger": ledger_content(found),
         "not_promised": found.not_promised,
+        "signed_by": None
+        if found.signer is None
+        else {"fingerprint": found.signer.fingerprint, "asked_for": found.signer.asked_for},
         "table": str(found.table),
         "protocol": str(found.protocol_file),
     }
@@ -84,6 +94,7 @@ def format_summary(found: Applied) -> str:
             "design",
         ),
         ("these rows", found.on_these_rows),
+        *([] if found.signer is None else [("signed by", format_signer(found.signer))]),
         *row_facts(found),
     ]
     return "\n".join(
@@ -97,10 +108,10 @@ def row_facts(found: Applied) -> list[tuple[str, str]]:
         *([("unknown", _describe_unknown(found))] if found.strangers.rows else []),
         *([] if math.isnan(found.unchanged) else [("unchanged", _describe_unchanged(found))]),
         *([("addresses", _addresses(found))] if found.spec.row_id else []),
-        ("order", owner_summary.order_text(found)),
-        *([("unprotected", format_names(found.kept))] if found.kept else []),
+        ("order", order_text(found)),
+        *kept_facts(found),
         *([("dropped", format_names(found.dropped))] if found.dropped else []),
-        *owner_summary.ledger_facts(found),
+        *ledger_facts(found),
     ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,23 +11,16 @@ import typer
 
 from privacyfunnel.cli import text_format
 from privacyfunnel.cli.application import Json, answer, show
-from privacyfunnel.cli.epsilon_meaning import resolve_epsilon
-from privacyfunnel.cli.option_groups import expand_groups
-from privacyfunnel.cli.options import Factor, LedgerFile, PromiseName, PromiseOption, QueryOption, SignedBy
-from privacyfunnel.cli.table_options import RecodingOptions, TableOptions
+from privacyfunnel.cli.release_summary import format_signer
+from privacyfunnel.cli.spec_options import READING, Given, build_spec, takes_spec
 from privacyfunnel.cli.transition_matrix import audit_matrix_file
-from privacyfunnel.errors import check_epsilon
-from privacyfunnel.spec.checks import find_source
-from privacyfunnel.spec.kinds import parse_names
+from privacyfunnel.formatting import finite_or_none
 
 if TYPE_CHECKING:
     from privacyfunnel.audits.black_box_audit import BlackBoxAudit
     from privacyfunnel.audits.draw_agreement import DrawAgreement
     from privacyfunnel.audits.protocol_audit import Audit
-    from privacyfunnel.mechanisms.signatures import Signer
-    from privacyfunnel.tables.coding.bins import Bins
-    from privacyfunnel.tables.readers.formats import Dialect
-    from privacyfunnel.tables.readers.table_files import TableSource
+    from privacyfunnel.spec import ReleaseSpec
 
 
 def _print_schema(wanted: bool) -> None:
@@ -37,7 +31,15 @@ def _print_schema(wanted: bool) -> None:
         raise typer.Exit
 
 
-@expand_groups
+@takes_spec(
+    *("secret", "publish", "keep", "epsilon", "factor", "promise", "bins", "merge_secrets", "keep_order"),
+    *(*READING, "ledger", "signed_by"),
+    secret="The secret column; with a protocol, checked by name.",
+    publish="The matrix's columns, if its corner does not name them.",
+    keep="A column of the sanitised table that was kept on purpose.",
+    epsilon="Fail unless the matrix keeps this ε.",
+    keep_order="The sanitised table is in the order of the original.",
+)
 def audit(
     protocol: Annotated[
         Path, typer.Argument(readable=False, help="The protocol.json that sanitise wrote. With --matrix: the table.")
@@ -46,42 +48,22 @@ def audit(
         str | None, typer.Argument(help="The original table that the protocol was made for; a database with --query.")
     ] = None,
     *,
-    secret: Annotated[
-        list[str] | None, typer.Option("--secret", "-s", help="The secret column; with a protocol, checked by name.")
-    ] = None,
     sanitised: Annotated[
         Path | None, typer.Option("--sanitised", help="The sanitised table: test that it was drawn from the protocol.")
     ] = None,
-    keep_order: Annotated[
-        bool, typer.Option("--keep-order", help="The sanitised table is in the order of the original.")
-    ] = False,
-    ledger: LedgerFile = None,
     with_: Annotated[
         list[Path] | None,
         typer.Option(
             "--with",
             readable=False,
-            help="Another protocol.json of the same rows: what both say together. May be repeated; the same file again "
-            "is a second draw from it.",
+            help="Another protocol.json of the same rows: the leakage of both together. May be repeated; the same file "
+            "again is a second draw from it.",
         ),
     ] = None,
     matrix: Annotated[
         Path | None, typer.Option("--matrix", help="Measure this PRAM transition matrix (CSV) instead of a protocol.")
     ] = None,
-    publish: Annotated[
-        list[str] | None,
-        typer.Option("--publish", "-p", help="The matrix's columns, if its corner does not name them."),
-    ] = None,
-    epsilon: Annotated[
-        float | None,
-        typer.Option("--epsilon", "-e", help="Fail unless the matrix keeps this ε.", parser=check_epsilon, metavar="ε"),
-    ] = None,
-    factor: Factor = None,
-    promise: PromiseOption = PromiseName.LIP,
-    keep: Annotated[
-        list[str] | None, typer.Option("--keep", help="A column of the sanitised table that was kept on purpose.")
-    ] = None,
-    signed_by: SignedBy = None,
+    given: Given,
     domain: Annotated[
         Path | None,
         typer.Option("--domain", help="The domain.json of a private design, which says how its secrets are called."),
@@ -101,9 +83,6 @@ def audit(
             "--schema", help="Print the JSON Schema of protocol files and leave.", is_eager=True, callback=_print_schema
         ),
     ] = False,
-    recoding: RecodingOptions,
-    query: QueryOption = None,
-    reading: TableOptions,
     as_json: Json = False,
 ) -> None:
     """Check from the files alone that the promise holds and that the sanitised table was drawn as stated.
@@ -111,68 +90,105 @@ def audit(
     With --matrix: measure what a transition matrix from other software says about the secret.
     """
     from privacyfunnel.errors import ParameterError
-    from privacyfunnel.model.promises import find_promise as promise_called
-    from privacyfunnel.tables.coding.domain_file import read_domain
 
-    epsilon = resolve_epsilon(epsilon, factor)
-    bins, written = recoding.bins, reading.dialect
+    spec = build_spec(str(protocol) if matrix else table, given)
     if matrix is None:
-        if table is None or publish or epsilon is not None:
+        alone = table is None and not (with_ or domain or draws)
+        if alone and not {"publish", "epsilon", "factor", "keep", "keep_order", "ledger", "query"} & given.keys():
+            _audit_public(protocol, spec, sanitised, as_json=as_json)
+            return
+        if table is None or {"publish", "epsilon", "factor"} & given.keys():
             raise ParameterError(
                 "An audit takes a protocol file and the original table; --publish and --epsilon are for --matrix. "
                 "Name both files, or a matrix."
             )
-        others = tuple(with_ or ())
-        more: dict[str, Any] = {"keep": parse_names(keep), "signed_by": signed_by, "merges": recoding.merges}
-        more |= {"keep_order": keep_order, "ledger": ledger}
-        more |= {"domain": None if domain is None else read_domain(domain)}
-        rows = find_source(table, query)
-        _audit_protocol(
-            protocol, rows, parse_names(secret), sanitised, others, bins, written, draws, more, as_json=as_json
-        )
+        _audit_protocol(protocol, spec, sanitised, tuple(with_ or ()), domain, draws, as_json=as_json)
         return
-    if table is not None or sanitised is not None or with_ or keep or signed_by or draws or domain:
+    if table is not None or sanitised is not None or with_ or spec.keep or spec.signed_by or draws or domain:
         raise ParameterError(
             "With --matrix an audit takes the original table alone, no protocol and no sanitised table. Leave them out."
         )
-    wanted = None if epsilon is None else promise_called(promise.value, epsilon)
-    audit_matrix_file(
-        matrix, protocol, parse_names(secret), parse_names(publish), wanted, bins, written, as_json=as_json
-    )
+    sized = spec.epsilon is not None or spec.factor is not None
+    audit_matrix_file(matrix, spec, spec.promise_value if sized else None, as_json=as_json)
+
+
+def _audit_public(protocol: Path, spec: ReleaseSpec, sanitised: Path | None, *, as_json: bool) -> None:
+    from privacyfunnel.audits.public_audit import audit_public
+
+    found = audit_public(protocol, secret=spec.secret, sanitised=sanitised, signed_by=spec.signed_by)
+    sealed, model = found.sealed, found.model
+    content = {
+        "holds": True,
+        "secret": sealed.domain.secret_columns,
+        "secret_named_by": "the auditor" if spec.secret else "the protocol file alone",
+        "promise": sealed.promise.name,
+        "epsilon": sealed.total_epsilon,
+        "model_epsilon": float(model.epsilon),
+        "delta": float(model.delta),
+        "stated": sealed.epsilon,
+        "certified": found.certified,
+        "for_publication": sealed.for_publication,
+        "rows": found.rows,
+        "codebook": None if found.codebook is None else str(found.codebook),
+        "signed_by": None if found.signer is None else found.signer.fingerprint,
+    }
+    secrets, whole = " & ".join(sealed.domain.secret_columns), text_format.format_epsilon(sealed.total_epsilon)
+    parts = f"{text_format.format_epsilon(float(model.epsilon))} for the model, the rest for the records"
+    told = [
+        ("secret", secrets if spec.secret else f"{secrets}, {_NOT_NAMED}"),
+        (
+            "promise",
+            f"{sealed.promise.name} ε = {whole} about {secrets} holds for whoever believes the published model",
+        ),
+        ("shared", f"{parts}; a label is named because of one person with a chance of {float(model.delta):g} at most"),
+        ("certified", f"ε = {found.certified:.6g} now, {sealed.epsilon:.6g} stated, {sealed.mechanism.check_method}"),
+        *([] if found.codebook is None else [("codebook", f"{found.codebook} follows from the protocol")]),
+        *([] if found.rows is None else [("table", f"{found.rows:,} rows, each of which the mechanism can publish")]),
+        ("information", str(found.claims)),
+        (
+            "not checked",
+            "how the model was made: that it has the stated noise is for its owner to show, with the table",
+        ),
+        ("signed by", format_signer(found.signer)),
+    ]
+    if not sealed.for_publication:
+        told.append(("beware", "drawn from a seed: not for publication"))
+    answer(as_json, content, text_format.format_facts(told))
 
 
 def _audit_protocol(
     protocol: Path,
-    table: TableSource,
-    secret: tuple[str, ...],
+    spec: ReleaseSpec,
     sanitised: Path | None,
     others: tuple[Path, ...],
-    bins: tuple[Bins, ...],
-    written: Dialect,
+    domain: Path | None,
     draws: int | None,
-    more: dict[str, Any],
     *,
     as_json: bool,
 ) -> None:
     from privacyfunnel.audits import protocol_audit as room
     from privacyfunnel.audits.draw_agreement import FALSE_ALARM
     from privacyfunnel.audits.noise_audit import FALSE_ALARM as NOISE_FALSE_ALARM
-    from privacyfunnel.audits.protocol_audit import audit_composition
     from privacyfunnel.audits.side_channel_audit import format_side_channel
+    from privacyfunnel.tables.coding.domain_file import read_domain
 
-    found = room.audit(protocol, table, secret=secret, sanitised=sanitised, bins=bins, dialect=written, **more)
+    reading: dict[str, Any] = {"secret": spec.secret, "bins": spec.bin_rules}
+    reading["merges"] = replace(spec, merge_rare=None).merges
+    reading["dialect"] = spec.dialect
+    found = room.audit(
+        protocol,
+        spec.source,
+        **reading,
+        sanitised=sanitised,
+        keep=spec.keep,
+        signed_by=spec.signed_by,
+        keep_order=spec.keep_order,
+        ledger=spec.ledger,
+        domain=None if domain is None else read_domain(domain),
+    )
     sealed, draw, side, signer, claims = found.sealed, found.draw, found.side_channel, found.signer, found.claims
-    together = None
-    if others:
-        together = audit_composition(
-            [protocol, *others],
-            table,
-            secret=secret,
-            bins=bins,
-            merges=more["merges"],
-            dialect=written,
-        )
-    outside = None if draws is None else _run_black_box_test(found, table, draws, bins, written)
+    together = room.audit_composition([protocol, *others], spec.source, **reading) if others else None
+    outside = None if draws is None else _run_black_box_test(found, spec, draws)
     content = {
         "holds": True,
         "rows": found.rows,
@@ -182,6 +198,7 @@ def _audit_protocol(
         "epsilon": sealed.promise.epsilon,
         "stated": sealed.epsilon,
         "certified": found.certified,
+        "table_leak": None if found.table_leak is None else finite_or_none(found.table_leak),
         "people": None if found.people is None else found.people.to_dict(),
         "side_channel": None
         if side is None
@@ -225,10 +242,10 @@ def _audit_protocol(
         if together is None
         else {
             "releases": len(together.alone),
-            "epsilon": _finite_or_none(together.composed.epsilon),
+            "epsilon": finite_or_none(together.composed.epsilon),
             "bounded": math.isfinite(together.composed.epsilon),
             "worst": together.composed.description,
-            "alone": [_finite_or_none(one.epsilon) for one in together.alone],
+            "alone": [finite_or_none(one.epsilon) for one in together.alone],
         },
     }
     secrets = " & ".join(sealed.domain.secret_columns)
@@ -241,7 +258,7 @@ def _audit_protocol(
         ),
         ("certified", f"ε = {found.certified:.6g} now, {sealed.epsilon:.6g} stated, {sealed.mechanism.check_method}"),
     ]
-    told += _population_facts(found, named=more["domain"] is not None)
+    told += _population_facts(found, named=domain is not None)
     if side is not None:
         told.append(("side channels", format_side_channel(side)))
     if draw is not None:
@@ -261,7 +278,7 @@ def _audit_protocol(
     told += found.file_facts
     if claims is not None:
         told.append(("information", str(claims)))
-    told.append(("signed by", _format_signer(signer)))
+    told.append(("signed by", format_signer(signer)))
     if outside is not None:
         told += outside.facts()
     if together is not None:
@@ -280,25 +297,21 @@ def _audit_protocol(
 
 
 _ORDER_UNKNOWN = (
-    "not known: no ledger tells which row became which, so outputs handed to other rows would not be found out. Name "
-    "the owner's --ledger, or say --keep-order if the rows are in the order of the table"
+    "unknown without a ledger, so outputs assigned to wrong rows would go unnoticed. Name the owner's --ledger, or "
+    "--keep-order if the rows are in the order of the table"
 )
-_NOT_NAMED = "as the protocol file alone says: name the column that must stay secret with --secret to have it checked"
+_NOT_NAMED = "as the protocol file states; name the secret column with --secret to have it checked"
 
 
 def _population_facts(found: Audit, *, named: bool) -> list[tuple[str, str]]:
     """What holds for those whom the rows stand for."""
     if found.people is None:
-        return [
-            ("people", "for the people whom these rows stand for ε was not computed: the table is too large for it")
-        ]
-    told = [("people", found.people.describe_with_table(found.certified))]
+        return [("people", "ε for the population was not computed: the table is too large")]
+    told = [("people", found.people_text)]
     alone = found.people.rare_alone
-    told += [("rare", f"for the people, {alone}")] if alone else []
+    told += [("rare", alone)] if alone else []
     if found.people.private and not named:
-        told.append(
-            ("called", "secrets go by their numbers here, for the file names none; --domain domain.json names them")
-        )
+        told.append(("names", "secrets are numbered, as the file does not name them; --domain domain.json does"))
     return told
 
 
@@ -309,31 +322,17 @@ def _draw_facts(draw: DrawAgreement, secret: str, false_alarm: float) -> list[tu
         told.append(
             (
                 "independence",
-                f"outputs follow {secret} no more than the protocol lets them, p = "
+                f"outputs depend on {secret} no more than the protocol allows, p = "
                 f"{draw.secret_dependence.p_value:.3f} "
                 f"(refused below {false_alarm:g}; its chi-squares are exact in the limit of many rows)",
             )
         )
     if draw.unseeded:
-        told.append(("seed", "none that anybody would try first draws these rows; a better hidden one is not found"))
+        told.append(("seed", "no common seed draws these rows; others were not tried"))
     return told
 
 
-def _format_signer(signer: Signer | None) -> str:
-    if signer is None:
-        return "nobody"
-    whose = "the key asked for" if signer.asked_for else "a key that was not asked for: name the owner's --signed-by"
-    what = "both files" if signer.with_table else "the protocol file; the table was not named"
-    return f"{signer.fingerprint}, {whose} ({what})"
-
-
-def _run_black_box_test(
-    found: Audit, table: TableSource, draws: int, bins: tuple[Bins, ...], written: Dialect
-) -> BlackBoxAudit:
+def _run_black_box_test(found: Audit, spec: ReleaseSpec, draws: int) -> BlackBoxAudit:
     from privacyfunnel.audits.black_box_audit import audit_black_box
 
-    return audit_black_box(found.sealed, table, draws, bins=bins, dialect=written)
-
-
-def _finite_or_none(epsilon: float) -> float | None:
-    return epsilon if math.isfinite(epsilon) else None
+    return audit_black_box(found.sealed, spec.source, draws, bins=spec.bin_rules, dialect=spec.dialect)

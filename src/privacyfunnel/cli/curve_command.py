@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict
+from collections.abc import Iterable
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,91 +12,71 @@ import typer
 
 from privacyfunnel.cli import text_format
 from privacyfunnel.cli.application import Json, answer
-from privacyfunnel.cli.option_groups import expand_groups
-from privacyfunnel.cli.options import (
-    For,
-    Force,
-    Gap,
-    Ordered,
-    Population,
-    PromiseName,
-    PromiseOption,
-    SeesSecret,
-    TimeLimitOfAll,
-    parse_epsilons,
+from privacyfunnel.cli.spec_options import (
+    BY_NAME,
+    COARSER,
+    READING,
+    Given,
+    TableOrCounts,
+    build_spec,
+    takes_spec,
+    with_default,
 )
-from privacyfunnel.cli.table_options import CoarseningOptions, TableOptions
-from privacyfunnel.spec.kinds import parse_names
 
 if TYPE_CHECKING:
     from privacyfunnel.designs.curve import Curve, Point
     from privacyfunnel.model.joint import Joint
-    from privacyfunnel.tables.readers.table_files import TableSource
+    from privacyfunnel.spec import ReleaseSpec
+
+OF_ALL = with_default("time_limit", "60 seconds of counted work for each point; a limit is for all of them")
 
 
-@expand_groups
+@takes_spec(
+    *("secret", "publish", "promise", "population", "sees_secret", "use", "ordered", *COARSER),
+    *("gap", "time_limit", *READING, "into", "force"),
+    into="A folder for curve.csv, curve.svg and curve.png.",
+    time_limit=OF_ALL,
+    use=with_default("use", "information"),
+)
 def curve(
-    table: Annotated[
-        Path, typer.Argument(readable=False, help="A table, with --secret and --publish; or a CSV file of counts.")
-    ],
+    table: TableOrCounts,
     *,
-    secret: Annotated[list[str] | None, typer.Option("--secret", "-s", help="The secret column.")] = None,
-    publish: Annotated[list[str] | None, typer.Option("--publish", "-p", help="A column to publish.")] = None,
     epsilons: Annotated[
         str | None, typer.Option("--epsilons", help="Which ε to try, with commas between.", metavar="ε,ε,…")
     ] = None,
-    promise: PromiseOption = PromiseName.LIP,
-    for_: For = "information",
-    ordered: Ordered = None,
-    population: Population = None,
-    sees_secret: SeesSecret = False,
-    coarsening: CoarseningOptions,
-    gap: Gap = 1e-6,
-    time_limit: TimeLimitOfAll = None,
-    reading: TableOptions,
-    into: Annotated[
-        Path | None, typer.Option("--into", help="A folder for curve.csv, curve.svg and curve.png.")
-    ] = None,
-    force: Force = False,
+    given: Given,
     as_json: Json = False,
 ) -> None:
     """Show what each method keeps, and what any could keep, as ε grows."""
-    from privacyfunnel.atomic_files import check_target
-    from privacyfunnel.cli.progress import show_progress
+    from privacyfunnel.cli.application import show_progress
     from privacyfunnel.designs import curve as room
-    from privacyfunnel.designs.methods import Effort
-    from privacyfunnel.model.promises import find_promise as promise_called
-    from privacyfunnel.model.uses.ordinal_scale import check_orders, parse_order
-    from privacyfunnel.model.uses.use_parser import parse_use
+    from privacyfunnel.model.uses.ordinal_scale import check_orders
     from privacyfunnel.report import CURVE
 
-    sizes = room.EPSILONS if epsilons is None else parse_epsilons(epsilons)
-    orders = tuple(map(parse_order, ordered or []))
-    use = parse_use(for_).with_orders(orders)
-    if into is not None and into.exists():
-        for name in CURVE:
-            check_target(into / name, force=force)
-    joint = read_joint(table, secret, publish, coarsening, reading)
-    check_orders(orders, joint)
-    like = promise_called(promise.value, 1.0)
-    if population is not None:
-        like = like.for_population(joint, population)
+    sizes = room.EPSILONS if epsilons is None else parse_list("epsilon", epsilons)
+    spec = build_spec(table, given, epsilon=1.0)
+    options = spec.options()
+    use = options.use.with_orders(options.orders)
+    check_folder(spec, CURVE)
+    joint = read_joint(spec)
+    check_orders(options.orders, joint)
+    promise, population = spec.promise_for(joint), spec.confidence
     with show_progress() as (proof, _):
         found = room.curve(
             joint,
-            like,
+            promise,
             epsilons=sizes,
-            sees_secret=sees_secret,
+            sees_secret=spec.sees_secret,
             use=use,
-            effort=Effort(gap, None, proof),
-            within=math.inf if time_limit is None else time_limit,
+            effort=replace(options.effort, time_limit=None, progress=proof),
+            within=math.inf if spec.time_limit is None else spec.time_limit,
             cores=None,
         )
     files = []
-    if into is not None:
+    if spec.into is not None:
         from privacyfunnel.report.curve_figures import write_curve
 
-        files = write_curve(found, into, force=force)
+        files = write_curve(found, spec.into, force=spec.force)
     content = {
         "promise": found.promise,
         "population": population,
@@ -116,47 +97,40 @@ def curve(
     answer(as_json, content, text)
 
 
-def read_joint(
-    table: Path,
-    secret: list[str] | None,
-    publish: list[str] | None,
-    coarsening: CoarseningOptions,
-    reading: TableOptions,
-) -> Joint:
+def parse_list(field: str, text: str) -> tuple[float, ...]:
+    """Several numbers with commas between, each a value of the field.
+
+    >>> parse_list("epsilon", "0.5,1")
+    (0.5, 1.0)
+    """
+    return tuple(BY_NAME[field].option.kind.check(field, part) for part in text.split(","))
+
+
+def check_folder(spec: ReleaseSpec, names: Iterable[str]) -> None:
+    """Refuse a folder that holds one of these files already, before hours are spent."""
+    from privacyfunnel.atomic_files import check_target
+
+    if spec.into is not None and spec.into.exists():
+        for name in names:
+            check_target(spec.into / name, force=spec.force)
+
+
+def read_joint(spec: ReleaseSpec) -> Joint:
     """The joint of a table's columns, or of a file of counts where none are named."""
     from privacyfunnel.errors import ColumnError
     from privacyfunnel.model.contingency_csv import read_counts
-
-    if not secret and not publish:
-        if coarsening.merges:
-            raise ColumnError("values are merged in a table; this is a file of counts. Add up its rows or columns.")
-        return read_counts(table)
-    if not secret or not publish:
-        raise ColumnError("a table needs --secret and --publish; one is missing. For a file of counts leave out both.")
-    return read_table_joint(table, secret, publish, coarsening, reading)
-
-
-def read_table_joint(
-    table: Path | TableSource,
-    secret: list[str],
-    publish: list[str],
-    coarsening: CoarseningOptions,
-    reading: TableOptions,
-) -> Joint:
-    """The joint of a table's columns."""
     from privacyfunnel.release.design import check_joint
     from privacyfunnel.tables.coding.encoding import encode
-    from privacyfunnel.tables.readers.table_files import resolve_source
 
-    source = resolve_source(table).open(reading.dialect)
+    if not spec.secret and not spec.publish:
+        if spec.merges:
+            raise ColumnError("values are merged in a table; this is a file of counts. Add up its rows or columns.")
+        return read_counts(Path(spec.table))
+    if not spec.secret or not spec.publish:
+        raise ColumnError("a table needs --secret and --publish; one is missing. For a file of counts leave out both.")
+    source = spec.source.open(spec.dialect)
     return check_joint(
-        encode(
-            source,
-            secret=parse_names(secret),
-            publish=parse_names(publish),
-            bins=coarsening.bins,
-            merges=coarsening.merges,
-        ).contingency
+        encode(source, secret=spec.secret, publish=spec.publish, bins=spec.bin_rules, merges=spec.merges).contingency
     )
 
 

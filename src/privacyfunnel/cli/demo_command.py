@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
+import shutil
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,12 +13,12 @@ import typer
 
 from privacyfunnel.cli import text_format
 from privacyfunnel.cli.application import Json, answer
-from privacyfunnel.cli.options import Force
-from privacyfunnel.cli.program_name import program_name
+from privacyfunnel.cli.spec_options import Force
 
 if TYPE_CHECKING:
     from privacyfunnel.release.release import Release
 
+NAME = "privacyfunnel"
 SECRET, PUBLISH, EPSILON = "occupation", "education", 1.0
 SHOWN = 6  # people: enough to see what happens
 
@@ -89,3 +92,27 @@ def _places(release: Release, into: Path) -> list[int]:
         return []
     order = RowOrder.from_key(entry.order).permutation(release.rows).tolist()
     return [order.index(i) for i in range(SHOWN)]
+
+
+def program_name() -> str:
+    """The words before a command: `privacyfunnel`, or a path or module where that name alone would not be found."""
+    typed = Path(sys.argv[0])
+    if typed.name == "__main__.py":
+        python = _name_if_found(Path(sys.executable).name, Path(sys.executable)) or _relative_path(Path(sys.executable))
+        return f"{shlex.quote(python)} -m {NAME}"
+    if not typed.is_file():  # called from within Python
+        return NAME
+    return shlex.quote(_name_if_found(NAME, typed) or _relative_path(typed))
+
+
+def _name_if_found(name: str, meant: Path) -> str | None:
+    """The name, if a shell that is given it runs the very file that is meant, not one that links to the same."""
+    there = shutil.which(name)
+    same = there is not None and Path(there).name == meant.name and Path(there).parent.samefile(meant.parent)
+    return name if same else None
+
+
+def _relative_path(path: Path) -> str:
+    """The path from here, if it lies below; links are left as they are, for a virtual environment is one."""
+    here, whole = Path.cwd(), path.absolute()
+    return str(whole.relative_to(here)) if whole.is_relative_to(here) else str(whole)

@@ -6,18 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 from privacyfunnel.cli import text_format
 from privacyfunnel.cli.application import Json, answer
-from privacyfunnel.cli.options import TableOrSpec
 from privacyfunnel.cli.release_summary import accuracy_facts, promise_text, search_facts, use_facts
-from privacyfunnel.cli.spec_options import Given, SaveSpec, build_spec, save_spec, takes_spec
+from privacyfunnel.cli.spec_options import Given, SaveSpec, TableOrSpec, build_spec, fields_of, save_spec, takes_spec
 
 if TYPE_CHECKING:
     from privacyfunnel.release.design import DesignResult
 
 
-@takes_spec("design")
+@takes_spec(*fields_of("design"))
 def design(source: TableOrSpec = None, *, given: Given, save_spec_as: SaveSpec = None, as_json: Json = False) -> None:
     """Make and certify the protocol for a table, and draw nothing: apply draws rows with it, as often as needed."""
-    from privacyfunnel.cli.progress import show_progress
+    from privacyfunnel.cli.application import show_progress
     from privacyfunnel.release.design import design_file
 
     spec = build_spec(source, given)
@@ -37,8 +36,9 @@ def content(found: DesignResult) -> dict[str, Any]:
         "secret": sealed.domain.secret_columns,
         "publish": [at.name for at in sealed.domain.attributes],
         "promise": sealed.promise.name,
-        "epsilon": sealed.promise.epsilon,
+        "epsilon": sealed.total_epsilon,
         "certified": sealed.epsilon,
+        "model_epsilon": None if sealed.model is None else float(sealed.model.epsilon),
         "population": None if sealed.promise.population is None else sealed.promise.population.confidence,
         "method": found.choice.method,
         "reason": found.choice.reason,

@@ -11,9 +11,7 @@ import typer
 
 from privacyfunnel.cli import text_format
 from privacyfunnel.cli.application import Json, answer
-from privacyfunnel.cli.option_groups import expand_groups
-from privacyfunnel.cli.options import Force, SignedBy
-from privacyfunnel.cli.table_options import FileOptions
+from privacyfunnel.cli.spec_options import TEXT_FILE, Given, build_spec, takes_spec
 from privacyfunnel.spec.kinds import parse_names
 
 if TYPE_CHECKING:
@@ -41,7 +39,9 @@ class Target(StrEnum):
     POPULATION = "population"
 
 
-@expand_groups
+@takes_spec(
+    "into", *TEXT_FILE, "signed_by", "force", into="A folder for estimates.csv, estimates.svg and estimates.png."
+)
 def estimate(
     protocol: Annotated[Path, typer.Argument(readable=False, help="The protocol.json of the sanitised table.")],
     sanitised: Annotated[Path, typer.Argument(readable=False, help="The sanitised table.")],
@@ -60,9 +60,6 @@ def estimate(
     target: Annotated[
         Target, typer.Option("--target", help="Cover the original table's shares, or those of its population.")
     ] = Target.TABLE,
-    into: Annotated[
-        Path | None, typer.Option("--into", help="A folder for estimates.csv, estimates.svg and estimates.png.")
-    ] = None,
     impute: Annotated[
         int, typer.Option("--impute", help="Also write so many completed tables into the folder.", min=0)
     ] = 0,
@@ -78,9 +75,7 @@ def estimate(
     no_shares: Annotated[
         bool, typer.Option("--no-shares", help="Do not calibrate to shares that the protocol file states.")
     ] = False,
-    signed_by: SignedBy = None,
-    written: FileOptions,
-    force: Force = False,
+    given: Given,
     as_json: Json = False,
 ) -> None:
     """Estimate how the original values were distributed, with intervals, from the two public files alone."""
@@ -90,14 +85,16 @@ def estimate(
     from privacyfunnel.mechanisms.signatures import load_signed_protocol
     from privacyfunnel.tables.readers.table_files import open_table
 
+    spec = build_spec(None, given)
+    into, force = spec.into, spec.force
     if into is None and (impute or original):
         option = "--impute" if impute else "--original"
         raise ParameterError(f"{option} needs a folder to write to; there is none. Add --into FOLDER.")
     for path in [posterior, matrix, *([into / name for name in NAMES] if into is not None and into.exists() else [])]:
         if path is not None:
             check_target(path, force=force)
-    sealed, signer = load_signed_protocol(protocol, sanitised, signed_by)
-    groups, dialect = parse_names(by), written.dialect
+    sealed, signer = load_signed_protocol(protocol, sanitised, spec.signed_by)
+    groups, dialect = parse_names(by), spec.dialect
     table = open_table(sanitised, dialect)
     found = estimation.estimate(
         sealed,

@@ -9,65 +9,49 @@ import typer
 
 from privacyfunnel.cli import text_format
 from privacyfunnel.cli.application import Json, answer
-from privacyfunnel.cli.curve_command import read_joint
-from privacyfunnel.cli.option_groups import expand_groups
-from privacyfunnel.cli.options import (
-    Force,
-    Gap,
-    TimeLimitOfAll,
-    parse_averages,
-)
-from privacyfunnel.cli.table_options import CoarseningOptions, TableOptions
+from privacyfunnel.cli.curve_command import OF_ALL, check_folder, parse_list, read_joint
+from privacyfunnel.cli.spec_options import COARSER, READING, Given, TableOrCounts, build_spec, takes_spec
 
 if TYPE_CHECKING:
     from privacyfunnel.designs.optimal.privacy_funnel import Funnel
 
+GAP = 1e-5  # nats
 NO_PROMISE = (
-    "I(S;Y) is an average and no promise: the ε behind a point is what the record that tells most gives away, "
-    "and it may be unbounded."
+    "I(S;Y) is an average, not a promise: the ε of a point is the leakage of its worst record, and may be unbounded."
 )
 
 
-@expand_groups
+@takes_spec(
+    *("secret", "publish", *COARSER, "gap", "time_limit", *READING, "into", "force"),
+    into="A folder for funnel.csv, funnel.svg and funnel.png.",
+    time_limit=OF_ALL,
+)
 def funnel(
-    table: Annotated[
-        Path, typer.Argument(readable=False, help="A table, with --secret and --publish; or a CSV file of counts.")
-    ],
+    table: TableOrCounts,
     *,
-    secret: Annotated[list[str] | None, typer.Option("--secret", "-s", help="The secret column.")] = None,
-    publish: Annotated[list[str] | None, typer.Option("--publish", "-p", help="A column to publish.")] = None,
     averages: Annotated[
         str | None,
         typer.Option("--averages", help="Which I(S;Y) to allow, in nats, with commas between.", metavar="M,M,…"),
     ] = None,
-    coarsening: CoarseningOptions,
-    gap: Gap = 1e-5,
-    time_limit: TimeLimitOfAll = None,
-    reading: TableOptions,
-    into: Annotated[
-        Path | None, typer.Option("--into", help="A folder for funnel.csv, funnel.svg and funnel.png.")
-    ] = None,
-    force: Force = False,
+    given: Given,
     as_json: Json = False,
 ) -> None:
-    """Show the most that can be kept where the secret is told on average only: for comparison with what is promised."""
-    from privacyfunnel.atomic_files import check_target
-    from privacyfunnel.cli.progress import show_progress
+    """Show the most that can be kept where only the average leakage I(S;Y) is bounded: for comparison."""
+    from privacyfunnel.cli.application import show_progress
     from privacyfunnel.designs.optimal import privacy_funnel as room
     from privacyfunnel.report import FUNNEL
 
-    sizes = () if averages is None else parse_averages(averages)
-    if into is not None and into.exists():
-        for name in FUNNEL:
-            check_target(into / name, force=force)
-    joint = read_joint(table, secret, publish, coarsening, reading)
+    sizes = () if averages is None else parse_list("average", averages)
+    spec = build_spec(table, given, gap=GAP)
+    check_folder(spec, FUNNEL)
+    joint = read_joint(spec)
     with show_progress() as (proof, _):
-        found = room.funnel(joint, sizes, gap=gap, time_limit=time_limit, progress=proof)
+        found = room.funnel(joint, sizes, gap=spec.gap, time_limit=spec.time_limit, progress=proof)
     files = []
-    if into is not None:
+    if spec.into is not None:
         from privacyfunnel.report.curve_figures import write_funnel
 
-        files = write_funnel(found, into, force=force)
+        files = write_funnel(found, spec.into, force=spec.force)
     about = f"I(X;Y) in nats; H(X) = {found.entropy:.4f}, I(S;X) = {found.about_secret:.4f}"
     cut = text_format.explain_cut_points((f"{point.average:.4f}", point.stopped.value) for point in found.points)
     text = "\n\n".join([about, _format_funnel(found), *cut, NO_PROMISE])

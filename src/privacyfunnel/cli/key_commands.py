@@ -10,7 +10,7 @@ import typer
 
 from privacyfunnel.cli import text_format
 from privacyfunnel.cli.application import Json, answer
-from privacyfunnel.cli.options import Force
+from privacyfunnel.cli.spec_options import Force
 
 if TYPE_CHECKING:
     from privacyfunnel.release.sanitise import Release
@@ -25,6 +25,9 @@ def keygen(
     as_json: Json = False,
 ) -> None:
     """Make an Ed25519 key pair to sign releases with: the private key, and beside it NAME.public.pem for everybody."""
+    from privacyfunnel.atomic_files import check_target
+
+    check_target(key, force=False)
     if rows:
         from privacyfunnel.mechanisms.sampling import RowKey
 

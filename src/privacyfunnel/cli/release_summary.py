@@ -6,16 +6,20 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from privacyfunnel.cli import owner_summary, text_format
-from privacyfunnel.cli.epsilon_meaning import meaning
+from privacyfunnel.cli import text_format
+from privacyfunnel.formatting import finite_or_none, format_percent, format_percent_range
 from privacyfunnel.names import format_names
 
 if TYPE_CHECKING:
     from privacyfunnel.estimation.expected_precision import CountingBias, ExpectedPrecision
     from privacyfunnel.mechanisms.sealing import SealedProtocol
+    from privacyfunnel.mechanisms.signatures import Signer
+    from privacyfunnel.model.promises import Promise
     from privacyfunnel.model.uses.use import UseValue
+    from privacyfunnel.release.apply import Applied
     from privacyfunnel.release.sanitise import Release
 
+PRIOR = 0.3  # a belief that everybody can imagine
 NAMED = 4  # columns whose shares have a line of their own
 EXCEL_SAFE = (
     "text that begins with = + - @ and is no number has an apostrophe in front; estimate and audit read it either way"
@@ -35,8 +39,10 @@ def content(release: Release) -> dict[str, Any]:
         "kept": release.kept,
         "dropped": release.dropped,
         "promise": sealed.promise.name,
-        "epsilon": sealed.promise.epsilon,
+        "epsilon": sealed.total_epsilon,
         "certified": sealed.epsilon,
+        "model_epsilon": None if sealed.model is None else float(sealed.model.epsilon),
+        "table_leak": None if sealed.model is None else finite_or_none(release.findings.table_leak),
         "population": None if sealed.promise.population is None else sealed.promise.population.confidence,
         "method": release.method,
         "reason": release.reason,
@@ -63,8 +69,8 @@ def content(release: Release) -> dict[str, Any]:
         "unchanged_expected": release.unchanged_expected,
         "for_publication": sealed.for_publication,
         "excel_safe": release.excel_safe,
-        "order": owner_summary.order_content(release),
-        "ledger": owner_summary.ledger_content(release),
+        "order": order_content(release),
+        "ledger": ledger_content(release),
         "not_for_people": release.not_for_people,
         "rows_alone": None if release.rows_alone is None else release.rows_alone.value,
         "people": None if release.people is None else release.people.to_dict(),
@@ -108,15 +114,15 @@ def format_summary(release: Release) -> str:
                 f"{text_format.format_share(release.unchanged_expected, 1)} expected",
             ),
             *([] if release.codebook is None else [("codebook", CODEBOOK.format(release.codebook))]),
-            ("order", owner_summary.order_text(release)),
+            ("order", order_text(release)),
             *([("sparse", release.sparse)] if release.sparse else []),
             *(("rare", sentence) for sentence in release.rare),
-            *owner_summary.rare_secret_facts(release),
-            *([("unprotected", format_names(release.kept))] if release.kept else []),
+            *rare_secret_facts(release),
+            *kept_facts(release),
             *([("excel-safe", EXCEL_SAFE)] if release.excel_safe else []),
             *([("reports", ", ".join(map(str, release.pages)))] if release.pages else []),
             *([("dropped", format_names(release.dropped))] if release.dropped else []),
-            *owner_summary.ledger_facts(release),
+            *ledger_facts(release),
         ]
     )
     return "\n".join([lines, "not promised", *(f"  - {sentence}" for sentence in release.not_promised_to_owner)])
@@ -127,10 +133,13 @@ def promise_text(sealed: SealedProtocol, *, average_only: bool) -> str:
     name, secret = sealed.promise.name, " & ".join(sealed.domain.secret_columns)
     if average_only:
         return f"none about {secret}, only an average; as {name} it is {certificate_text(sealed)}"
-    return (
-        f"{name} about {secret}: asked ε = {text_format.format_epsilon(sealed.promise.epsilon)}, "
-        f"{certificate_text(sealed)}"
-    )
+    asked = f"asked ε = {text_format.format_epsilon(sealed.promise.epsilon)}"
+    if sealed.model is not None:
+        asked = (
+            f"ε = {text_format.format_epsilon(float(sealed.model.total))} for all public files together, "
+            f"{text_format.format_epsilon(float(sealed.model.epsilon))} of it for the published model; records"
+        )
+    return f"{name} about {secret}: {asked}, {certificate_text(sealed)}"
 
 
 def _meaning_text(release: Release, secret: str) -> str:
@@ -138,7 +147,7 @@ def _meaning_text(release: Release, secret: str) -> str:
     joint = release.joint
     commonest = None if joint is None else float(joint.p_s.max())
     sealed = release.sealed
-    epsilon = sealed.epsilon if release.average_only else sealed.promise.epsilon
+    epsilon = sealed.epsilon if release.average_only else sealed.total_epsilon
     return meaning(sealed.promise, epsilon, secret, commonest)
 
 
@@ -228,3 +237,81 @@ def certificate_text(sealed: Any) -> str:
     if sealed.epsilon > asked:
         return f"certified ε = {sealed.epsilon:.1e}, the least that 64-bit integers can show"
     return f"certified ε = {text_format.format_epsilon(sealed.epsilon)} {sealed.mechanism.check_method}"
+
+
+def meaning(promise: Promise, epsilon: float, secret: str, commonest: float | None = None) -> str:
+    """What a promise of that size leaves of a belief; `commonest` is the share of the secret's commonest value."""
+    moved = format_belief_range(promise, epsilon, PRIOR)
+    said = f"a belief of {format_percent(PRIOR)} about {secret} may become {moved}"
+    if commonest is None:
+        return said
+    ends = format_belief_range(promise, epsilon, commonest)
+    return f"{said}; one of {format_percent(commonest)}, the share of its commonest value, {ends}"
+
+
+def format_belief_range(promise: Promise, epsilon: float, prior: float) -> str:
+    return format_percent_range(*promise.belief_bounds(prior, epsilon))
+
+
+def order_content(release: Release | Applied) -> dict[str, Any]:
+    """The order of the rows, and what it, or that of a kept column, says about the secret: for the owner."""
+    tells = release.order_tells
+    return {
+        "kept": release.kept_order,
+        "of_table": None if tells is None else asdict(tells),
+        "of_kept_columns": {column.column: asdict(column) for column in release.kept_columns},
+    }
+
+
+def ledger_content(release: Release | Applied) -> dict[str, Any] | None:
+    """What the ledger says of the release."""
+    found = release.remembered
+    if found is None:
+        return None
+    return {
+        "file": str(found.ledger),
+        "repeats": [entry.table for entry in found.repeats],
+        "together": None if found.together is None else found.together.composed.epsilon,
+        "replaced": [entry.table for entry in found.replaced],
+        "said": found.statements,
+    }
+
+
+def format_signer(signer: Signer | None) -> str:
+    """Whose signature was verified, and of what."""
+    if signer is None:
+        return "nobody"
+    whose = "the key asked for" if signer.asked_for else "a key that was not asked for: name the owner's --signed-by"
+    what = "both files" if signer.with_table else "the protocol file; the table was not named"
+    return f"{signer.fingerprint}, {whose} ({what})"
+
+
+def order_text(release: Release | Applied) -> str:
+    """The same in words."""
+    how = "that of the table, as asked" if release.kept_order else "shuffled"
+    tells = release.order_tells
+    said = [how if tells is None else f"{how}; in the order of the table, {tells}"]
+    return "; ".join([*said, *(column.secret_statement for column in release.kept_columns if column.secret_statement)])
+
+
+def rare_secret_facts(release: Release) -> list[tuple[str, str]]:
+    """The ε of each rare secret by itself, for the people whom the rows stand for."""
+    said = "" if release.people is None else release.people.rare_alone
+    return [("rare", said)] if said else []
+
+
+def kept_facts(release: Release | Applied) -> list[tuple[str, str]]:
+    """The kept columns, and whether ε is about them."""
+    if not release.kept:
+        return []
+    judged = "ε is about them and what is published together" if release.kept_judged else "not covered by the promise"
+    return [("kept", f"{format_names(release.kept)}: unchanged, {judged}")]
+
+
+def ledger_facts(release: Release | Applied) -> list[tuple[str, str]]:
+    """Where the ledger is, and what it says, a line each."""
+    found = release.remembered
+    if found is None:
+        return []
+    where = f"{found.ledger}: the owner's record of this release, with the key that undoes the row order"
+    return [*(("again", sentence) for sentence in found.statements), ("ledger", where)]

@@ -11,7 +11,7 @@ import typer
 
 from privacyfunnel.cli import text_format
 from privacyfunnel.cli.application import Json, answer, is_terminal
-from privacyfunnel.cli.options import Force
+from privacyfunnel.cli.spec_options import Force
 
 
 def reproduce(

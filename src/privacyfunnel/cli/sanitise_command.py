@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 from privacyfunnel.cli.application import Json, answer
 from privacyfunnel.cli.key_commands import prepare_signature
-from privacyfunnel.cli.options import TableOrSpec
 from privacyfunnel.cli.release_summary import content, format_summary
-from privacyfunnel.cli.spec_options import Given, SaveSpec, build_spec, save_spec, takes_spec
+from privacyfunnel.cli.spec_options import Given, SaveSpec, TableOrSpec, build_spec, fields_of, save_spec, takes_spec
 from privacyfunnel.spec import ReleaseSpec
 
 if TYPE_CHECKING:
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from privacyfunnel.release.sanitise import Release
 
 
-@takes_spec("sanitise")
+@takes_spec(*fields_of("sanitise"))
 def sanitise(source: TableOrSpec = None, *, given: Given, save_spec_as: SaveSpec = None, as_json: Json = False) -> None:
     """Publish columns of a table so that nobody's belief about the secret moves by more than a factor of e^ε."""
     spec = build_spec(source, given).require_columns()
@@ -36,7 +35,7 @@ def sanitise(source: TableOrSpec = None, *, given: Given, save_spec_as: SaveSpec
 def run_release(spec: ReleaseSpec, command: Sequence[str] = (), *, trial: bool = False) -> Release:
     """Run the release that the spec asks for, and draw its reports; `command` repeats it, if not this process's own."""
     from privacyfunnel.atomic_files import check_target
-    from privacyfunnel.cli.progress import show_progress
+    from privacyfunnel.cli.application import show_progress
     from privacyfunnel.release.sanitise import sanitise_file
     from privacyfunnel.report import CROISSANT, OWNER_REPORT, PUBLIC_REPORT
 

@@ -9,21 +9,7 @@ import typer
 
 from privacyfunnel.cli import text_format
 from privacyfunnel.cli.application import Json, answer
-from privacyfunnel.cli.epsilon_meaning import resolve_epsilon
-from privacyfunnel.cli.options import (
-    AverageOption,
-    Factor,
-    For,
-    Gap,
-    MethodOption,
-    OptionalEpsilon,
-    Ordered,
-    Population,
-    PromiseName,
-    PromiseOption,
-    SeesSecret,
-    TimeLimit,
-)
+from privacyfunnel.cli.spec_options import Given, build_spec, takes_spec, with_default
 
 if TYPE_CHECKING:
     from privacyfunnel.model.joint import Joint
@@ -31,69 +17,47 @@ if TYPE_CHECKING:
     from privacyfunnel.model.protocols.comparable import Comparable
 
 
+@takes_spec(
+    *("epsilon", "factor", "promise", "population", "average", "sees_secret"),
+    *("use", "ordered", "method", "chain_order", "budgets", "gap", "time_limit"),
+    use=with_default("use", "information"),
+    method=with_default("method", "optimal"),
+)
 def solve(
     counts: Annotated[
         Path, typer.Argument(readable=False, help="A CSV file: first column the secret's labels, header the values.")
     ],
     *,
-    epsilon: OptionalEpsilon = None,
-    factor: Factor = None,
-    promise: PromiseOption = PromiseName.LIP,
-    population: Population = None,
-    method: MethodOption = "optimal",
-    for_: For = "information",
-    ordered: Ordered = None,
-    average: AverageOption = None,
-    sees_secret: SeesSecret = False,
-    gap: Gap = 1e-6,
-    time_limit: TimeLimit = None,
+    given: Given,
     as_json: Json = False,
 ) -> None:
     """Find the protocol for a table of counts, and say how good it is and how good any could be."""
     import time
 
-    from privacyfunnel.cli.progress import show_progress
-    from privacyfunnel.designs.methods import Effort, Options
-    from privacyfunnel.designs.methods import find_method as method_called
+    from privacyfunnel.cli.application import show_progress
+    from privacyfunnel.designs.methods import find_method
     from privacyfunnel.designs.optimal.privacy_funnel import secret_information
-    from privacyfunnel.designs.optimal.problem_conversion import LARGEST_EPSILON
-    from privacyfunnel.errors import ParameterError
     from privacyfunnel.model.contingency_csv import read_counts
     from privacyfunnel.model.information import entropy
     from privacyfunnel.model.promises import PROMISES
-    from privacyfunnel.model.promises import find_promise as promise_called
     from privacyfunnel.model.protocols.channel_protocol import Protocol
-    from privacyfunnel.model.uses.ordinal_scale import parse_order
-    from privacyfunnel.model.uses.use_parser import parse_use
 
-    epsilon = resolve_epsilon(epsilon, factor)
-    if epsilon is None and average is None:
-        raise ParameterError("Missing option '--epsilon'; name it, or --average to see what an average alone keeps.")
-    # An average alone promises nothing, so that what it leaves to a promise is as good as no limit.
-    wanted = promise_called(promise.value, LARGEST_EPSILON if epsilon is None else epsilon)
-    use = parse_use(for_)
+    average_only = "average" in given and not {"epsilon", "factor"} & given.keys()
+    spec = build_spec(None, given, method="optimal", average_only=average_only)
+    wanted, method, average = spec.promise_value, find_method(spec.method), spec.average
+    epsilon = None if average_only else wanted.epsilon
     joint = read_counts(counts)
-    if population is not None:
-        wanted = wanted.for_population(joint, population)
+    wanted = spec.promise_for(joint)
     start = time.perf_counter()
     with show_progress() as (progress, _):
-        effort = Effort(gap, time_limit, progress)
-        options = Options(
-            sees_secret=sees_secret,
-            use=use,
-            orders=tuple(map(parse_order, ordered or [])),
-            average=average,
-            average_only=epsilon is None,
-            effort=effort,
-        )
-        found = method_called(method).design(joint, wanted, options)
+        found = method.design(joint, wanted, spec.options(progress))
     seconds = time.perf_counter() - start
     worth = found.worth
     content = {
-        "promise": None if epsilon is None else promise.value,
+        "promise": None if average_only else spec.promise,
         "epsilon": epsilon,
         "average": average,
-        "method": method,
+        "method": method.name,
         "sees_secret": found.protocol.sees_secret,
         "entropy": entropy(joint.p_x),
         "utility": found.information,
@@ -106,7 +70,9 @@ def solve(
         "strategy": worth.strategy,
         "less_is_better": worth.use.less_is_better,
         "about_secret": None if average is None else secret_information(joint, cast(Protocol, found.protocol)),
-        "population": None if population is None else _population_content(wanted, population, joint, found.protocol),
+        "population": None
+        if spec.confidence is None
+        else _population_content(wanted, spec.confidence, joint, found.protocol),
         "leakage": {name: kind(0).leakage(joint, found.protocol) for name, kind in PROMISES.items()},
         "outputs": found.outputs,
         "seconds": seconds,
@@ -146,8 +112,8 @@ def _format_result(content: dict[str, Any]) -> str:
 
 
 def _format_average(content: dict[str, Any]) -> str:
-    told = f"{content['about_secret']:.6f} nats about the secret, of {content['average']:.6f} allowed"
-    return told if content["promise"] else f"{told}; no promise was asked for, and its worst record leaks as stated"
+    measured = f"I(S;Y) = {content['about_secret']:.6f} nats of {content['average']:.6f} allowed"
+    return measured if content["promise"] else f"{measured}; no promise bounds the worst record, which leaks as stated"
 
 
 def _format_population(people: dict[str, Any]) -> str:

@@ -17,7 +17,7 @@ from privacyfunnel.cli.apply_command import row_facts
 from privacyfunnel.cli.design_command import content as designed_content
 from privacyfunnel.cli.design_command import format_summary as designed_told
 from privacyfunnel.cli.design_command import lines as designed_lines
-from privacyfunnel.cli.spec_options import Given, SpecCommand, build_spec, takes_spec
+from privacyfunnel.cli.spec_options import Given, SpecCommand, build_spec, fields_of, takes_spec
 from privacyfunnel.spec import FIELDS
 
 # What a cluster cannot do: read one file's format, look at the secret, keep a ledger, draw reports or from a seed.
@@ -63,7 +63,7 @@ def _spark() -> None:
 
 
 @commands.command(cls=SpecCommand)
-@takes_spec("design", ELSEWHERE)
+@takes_spec(*fields_of("design", ELSEWHERE))
 def design(table: Name = None, *, given: Given, query: SelectOption = None, as_json: Json = False) -> None:
     """Make and certify the protocol from counts that the cluster makes, and draw nothing."""
     from privacyfunnel.release.design import design_file
@@ -78,7 +78,7 @@ def design(table: Name = None, *, given: Given, query: SelectOption = None, as_j
 
 
 @commands.command(cls=SpecCommand)
-@takes_spec("apply", (*ELSEWHERE, "bins", "merge_secrets", "into"))
+@takes_spec(*fields_of("apply", (*ELSEWHERE, "bins", "merge_secrets", "into")))
 def apply(
     protocol: Annotated[Path, typer.Argument(readable=False, help="The protocol.json that design or sanitise wrote.")],
     table: Name = None,
@@ -90,20 +90,21 @@ def apply(
     as_json: Json = False,
 ) -> None:
     """Draw the rows of a table from a protocol that was designed before, on the cluster."""
-    from privacyfunnel.mechanisms.sealing import SealedProtocol
+    from privacyfunnel.release.apply import load_verified
     from privacyfunnel.spark import folders, spark_session
     from privacyfunnel.spark.output_folder import OutputFiles
 
-    sealed, spec = SealedProtocol.load(protocol), build_spec(None, given)
+    spec = build_spec(None, given)
+    sealed, signer = load_verified(protocol, spec)
     with spark_session.open_session() as session:
         df = spark_session.read_table(session, table, query, spec.delimiter)
         found = folders.apply_to_folder(sealed, df, spec, OutputFiles(into, format_.value, spec.force))
-    found = replace(found, protocol_file=protocol)
+    found = replace(found, protocol_file=protocol, signer=signer)
     answer(as_json, applied_content(found), applied_told(found))
 
 
 @commands.command(cls=SpecCommand)
-@takes_spec("sanitise", (*ELSEWHERE, "into"))
+@takes_spec(*fields_of("sanitise", (*ELSEWHERE, "into")))
 def sanitise(
     table: Name = None,
     *,

@@ -1,7 +1,7 @@
 """Options made from the fields of a spec, and the help that shows the common ones first.
 
-`takes_spec("sanitise")` makes of `sanitise(*, given: Given)` a command with one option per field; `given` holds the
-values that the user gave, by field.
+`takes_spec("secret", "publish")` makes of `scan(*, given: Given)` a command with one option per field; `given` holds
+the values that the user gave, by field.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ GIVEN = "given"
 TOML = ".toml"
 OTHER, ARGUMENTS = "Other", "Arguments"
 _SHOW_ALL = "privacyfunnel.help_all"
+_SIZES = {"epsilon", "factor"}  # of which one is given
+_OF_A_RELEASE = {"Output", "Published rows"}  # groups that concern a release alone
 
 
 def _show_all(context: typer.Context, value: bool) -> None:
@@ -36,6 +38,19 @@ def _show_all(context: typer.Context, value: bool) -> None:
 
 HelpAll = Annotated[
     bool, typer.Option("--help-all", is_eager=True, callback=_show_all, help="Show this message with all options.")
+]
+TABLES = ".csv, .tsv (also .gz), .parquet, .arrow, .xlsx, .dta, .sav, .sas7bdat or .jsonl"
+DATABASES = "with --query a DuckDB or SQLite file, or postgresql://user@host/name"
+TableOrDatabase = Annotated[str, typer.Argument(help=f"A table: {TABLES}; {DATABASES}.", metavar="TABLE")]
+TableOrSpec = Annotated[
+    str | None,
+    typer.Argument(
+        help=f"A table: {TABLES}; {DATABASES}; or a release.toml, which options change.", metavar="TABLE|RELEASE.TOML"
+    ),
+]
+TableOrCounts = Annotated[
+    str,
+    typer.Argument(help="A table or a release.toml, with --secret and --publish; or a CSV file of counts."),
 ]
 SaveSpec = Annotated[
     Path | None,
@@ -67,37 +82,51 @@ def _place(param: Any) -> tuple[str, bool]:
 
 
 BY_NAME: Mapping[str, SpecField] = {each.name: each for each in FIELDS}
+TEXT_FILE = ("delimiter", "encoding", "decimal", "na", "sheet")  # how a file is written
+READING = ("query", *TEXT_FILE, "person", "person_row")
+COARSER = ("bins", "merge_rare", "merge_secrets")
 
 
 def field_option(name: str, **changes: Any) -> Any:
-    """The option of a field, as typer describes it; a command may change its help, or add a parser."""
+    """The option of a field, as typer describes it; a command may change its help."""
     each = BY_NAME[name]
     option, names = each.option, [each.flag]
     if each.is_flag and each.default:
-        names = [f"{each.flag}/{each.flag.replace('--', '--no-', 1)}"]
+        names = [f"{each.flag}/{each.negated_flag}"]
     names += [option.short] if option.short else []
+    names += [f"--{option.older}"] if option.older else []
     metavar = None if each.is_flag else option.metavar or f"[{'|'.join(each.choices)}]"
-    return typer.Option(
-        *names, *([f"--{option.older}"] if option.older else []), **{"help": each.help, "metavar": metavar, **changes}
-    )
+    return typer.Option(*names, **{"help": each.help, "metavar": metavar, **changes})
 
 
-def takes_spec(command: str, leave_out: Collection[str] = ()) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """A command that gets the fields of a spec as options, in place of its parameter `given`."""
-    mine = [each for each in FIELDS if command in each.option.commands and each.name not in leave_out]
+def with_default(name: str, default: str) -> str:
+    """The help of a field, for a command that has another default."""
+    return f"{BY_NAME[name].help.partition(' Default: ')[0]} Default: {default}."
+
+
+def fields_of(command: str, leave_out: Collection[str] = ()) -> list[str]:
+    """The names of the fields that sanitise, design or apply takes."""
+    return [each.name for each in FIELDS if command in each.option.commands and each.name not in leave_out]
+
+
+def takes_spec(*names: str, **helps: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """A command that gets these fields of a spec as options, in place of its parameter `given`.
+
+    `helps` are help texts by field where a command means something narrower than the spec does.
+    """
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
         hints = get_type_hints(function, include_extras=True)
 
         @wraps(function)
         def run(*arguments: Any, help_all: bool = False, **options: Any) -> None:
-            texts = {each.name: options.pop(each.name) for each in mine}
+            texts = {name: options.pop(name) for name in names}
             function(*arguments, **options, given=parse_options(texts))
 
         parameters: list[Parameter] = []
         for parameter in signature(function).parameters.values():
             if parameter.name == GIVEN:
-                parameters += [_parameter(each) for each in mine]
+                parameters += [_parameter(name, helps.get(name)) for name in names]
             else:
                 parameters.append(parameter.replace(annotation=hints[parameter.name]))
         parameters.append(Parameter("help_all", Parameter.KEYWORD_ONLY, default=False, annotation=HelpAll))
@@ -108,26 +137,34 @@ def takes_spec(command: str, leave_out: Collection[str] = ()) -> Callable[[Calla
     return decorate
 
 
-def _parameter(each: SpecField) -> Parameter:
+def _parameter(name: str, help_text: str | None) -> Parameter:
+    each = BY_NAME[name]
     kind: Any = bool if each.is_flag else list[str] if each.option.kind.repeats else str
-    return Parameter(
-        each.name,
-        Parameter.KEYWORD_ONLY,
-        default=None,
-        annotation=Annotated[kind | None, field_option(each.name)],
-    )
+    made = field_option(name) if help_text is None else field_option(name, help=help_text)
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind | None, made])
 
 
-def build_spec(table: str | None, given: Given) -> ReleaseSpec:
-    """The request: of the options, or that of a release.toml with the options in place of its own values."""
-    if table is None or not table.lower().endswith(TOML):
-        return ReleaseSpec.from_mapping({**({} if table is None else {"table": table}), **given})
-    from privacyfunnel.spec.text_forms import read_toml
+def build_spec(table: str | None, given: Given, **defaults: Any) -> ReleaseSpec:
+    """The request: of the options, or that of a release.toml with the options in place of its own values.
 
-    stored = known_values(read_toml(Path(table), FIELDS))
-    if "epsilon" in given or "factor" in given:
-        stored = {name: value for name, value in stored.items() if name not in {"epsilon", "factor"}}
-    return ReleaseSpec.from_mapping({**stored, **given})
+    A command that makes no release has `defaults` of its own, and takes from a release.toml what describes the table,
+    the promise and the use, not where a release goes.
+    """
+    stored: dict[str, Any] = {} if table is None else {"table": table}
+    if table is not None and table.lower().endswith(TOML):
+        from privacyfunnel.spec.text_forms import read_toml
+
+        stored = known_values(read_toml(Path(table), FIELDS))
+        if defaults:
+            stored = {name: value for name, value in stored.items() if BY_NAME[name].group not in _OF_A_RELEASE}
+    for earlier, later in ((defaults, stored | given), (stored, given)):
+        if _SIZES & later.keys():
+            for name in _SIZES:
+                earlier.pop(name, None)
+    return ReleaseSpec.from_mapping({**defaults, **stored, **given})
+
+
+Force = Annotated[bool, field_option("force")]
 
 
 def save_spec(spec: ReleaseSpec, path: Path | None) -> None:

@@ -6,7 +6,6 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 
 from privacyfunnel.formatting import format_count, format_epsilon, format_nats, format_percent
-from privacyfunnel.tables.databases.drivers import redact_credentials
 
 __all__ = [
     "explain_cut_points",
@@ -27,16 +26,13 @@ JOINERS = "\u200c\u200d"
 def make_printable(text: str, *, one_line: bool = False, as_json: bool = False) -> str:
     r"""The text without what a terminal obeys or a reader cannot see: control characters, and marks that turn lines.
 
-    What proves to a database who asks is left out, too. A label must not begin a line of its own: where there is to
-    be `one_line`, a line feed is shown.
+    A label must not begin a line of its own: where there is to be `one_line`, a line feed is shown.
 
     >>> print(make_printable("\x1b[2Jsafe\u202e\n1"),
     ...       make_printable("a\nb", one_line=True), make_printable("\x7f", as_json=True))
     \x1b[2Jsafe\u202e
     1 a\nb \u007f
     """
-    if not as_json:  # whose strings are looked at one by one
-        text = redact_credentials(text)
     if text.isprintable() and not as_json:
         return text
     return "".join(
@@ -100,15 +96,15 @@ def format_share(part: float, whole: float) -> str:
 def explain_stop(reason: str | None) -> str:
     """What ended a search that did not reach its gap, and whether more time may help."""
     if reason == "nothing left to try":
-        return "nothing was left to try, and more time finds no more"
-    return "time was up, and a longer --time-limit may find it"
+        return "no strategy was left to try; more time would not help"
+    return "stopped by the time limit; a longer --time-limit may find more"
 
 
 def explain_cut_points(points: Iterable[tuple[str, str | None]]) -> list[str]:
     """Which points of a curve, by their names, were cut short, and by what; a sentence for each reason.
 
     >>> explain_cut_points([("ε = 0.5", "gap"), ("ε = 1", "time"), ("ε = 2", "time"), ("ε = 4", None)])
-    ['Cut short at ε = 1, ε = 2: time was up, and a longer --time-limit may find it.']
+    ['Cut short at ε = 1, ε = 2: stopped by the time limit; a longer --time-limit may find more.']
     """
     reasons: dict[str, list[str]] = {}
     for name, reason in points:

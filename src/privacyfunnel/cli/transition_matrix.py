@@ -10,32 +10,21 @@ from privacyfunnel.cli.application import answer
 
 if TYPE_CHECKING:
     from privacyfunnel.model.promises import Promise
-    from privacyfunnel.tables.coding.bins import Bins
-    from privacyfunnel.tables.readers.formats import Dialect
+    from privacyfunnel.spec import ReleaseSpec
 
 
-def audit_matrix_file(
-    matrix: Path,
-    table: Path,
-    secret: tuple[str, ...],
-    publish: tuple[str, ...],
-    promise: Promise | None,
-    bins: tuple[Bins, ...],
-    written: Dialect,
-    *,
-    as_json: bool,
-) -> None:
+def audit_matrix_file(matrix: Path, spec: ReleaseSpec, promise: Promise | None, *, as_json: bool) -> None:
     """Measure the matrix on a table, and print what was found."""
     from privacyfunnel.audits.pram import audit_matrix
 
     found = audit_matrix(
         matrix,
-        table,
-        secret=secret,
-        publish=publish,
+        spec.table,
+        secret=spec.secret,
+        publish=spec.publish,
         promise=promise,
-        bins=bins,
-        dialect=written,
+        bins=spec.bin_rules,
+        dialect=spec.dialect,
     )
     joint = found.joint
     columns = " & ".join(at.name for at in joint.attributes)

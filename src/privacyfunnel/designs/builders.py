@@ -9,7 +9,7 @@ import math
 from typing import TYPE_CHECKING
 
 from privacyfunnel.arrays import nonzero_entries
-from privacyfunnel.designs.interface import Design, Options, RecordDesign
+from privacyfunnel.designs.interface import Design, Effort, Options, RecordDesign
 from privacyfunnel.errors import ParameterError
 from privacyfunnel.hints import hint
 from privacyfunnel.model.joint import Joint
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from privacyfunnel.model.protocols.channel_protocol import Protocol
     from privacyfunnel.model.protocols.sparse_protocol import SparseProtocol
 
-SECONDS = 60.0  # that an optimum gets where nobody said how long it may take
+WORK_LIMIT = 60.0  # nominal seconds of counted work that an optimum gets without a time limit
 
 
 def restrict_to_listed(promise: Promise) -> Promise:
@@ -31,21 +31,23 @@ def restrict_to_listed(promise: Promise) -> Promise:
 
 def design_optimum(joint: Joint, promise: Promise, options: Options) -> RecordDesign:
     from privacyfunnel.designs.optimal.optimum import optimal
+    from privacyfunnel.engine.clock import clock_for
 
     if options.average is not None:
         return _design_on_average(joint, restrict_to_listed(promise), options, options.average)
     effort = options.effort
     use = resolve_value_use(options.use, joint, options.orders) if options.as_values else options.use
     promise = restrict_to_listed(promise) if use.keeps_margin else promise
-    best = optimal(
-        joint,
-        promise,
-        use,
-        sees_secret=options.sees_secret,
-        gap=effort.gap,
-        time_limit=SECONDS if effort.time_limit is None else effort.time_limit,
-        progress=effort.progress,
-    )
+    with clock_for(effort.time_limit):
+        best = optimal(
+            joint,
+            promise,
+            use,
+            sees_secret=options.sees_secret,
+            gap=effort.gap,
+            time_limit=_limit(effort, WORK_LIMIT),
+            progress=effort.progress,
+        )
     shown = best.protocol.as_values(joint) if options.as_values else best.made
     # Balanced proves a bound on information too, and tells it with its integers.
     in_nats = best.bound if use == Information() else None if best.sealed is None else best.sealed.bound
@@ -53,8 +55,16 @@ def design_optimum(joint: Joint, promise: Promise, options: Options) -> RecordDe
     return RecordDesign(joint, promise, shown, _count_outputs(shown), in_nats, best.sealed, worth)
 
 
+def _limit(effort: Effort, work: float) -> float:
+    """Seconds by the clock of the effort: the time limit, or else counted work."""
+    if effort.time_limit is not None:
+        return effort.time_limit
+    return work if effort.work_limit is None else effort.work_limit
+
+
 def _design_on_average(joint: Joint, promise: Promise, options: Options, average: float) -> RecordDesign:
     from privacyfunnel.designs.optimal.privacy_funnel import optimal_on_average
+    from privacyfunnel.engine.clock import clock_for
 
     if options.sees_secret or options.as_values or options.use != Information():
         raise ParameterError(
@@ -62,9 +72,9 @@ def _design_on_average(joint: Joint, promise: Promise, options: Options, average
             f"of values. Leave out {hint('sees_secret')}, {hint('as_', 'values')} and {hint('use')}."
         )
     effort, kept = options.effort, None if options.average_only else promise
-    best = optimal_on_average(
-        joint, average, kept, gap=effort.gap, time_limit=effort.time_limit, progress=effort.progress
-    )
+    with clock_for(effort.time_limit):
+        limit = _limit(effort, WORK_LIMIT)
+        best = optimal_on_average(joint, average, kept, gap=effort.gap, time_limit=limit, progress=effort.progress)
     # The bound holds with this average, so that it is none on what the promise alone allows.
     worth = UseValue(options.use, best.utility, best.bound, best.stopped.value, best.strategy or None)
     return RecordDesign(
@@ -106,22 +116,18 @@ def _count_outputs(protocol: Protocol | SparseProtocol) -> int:
 
 def design_product(joint: Joint, promise: Promise, options: Options) -> Design:
     from privacyfunnel.designs.product.budgets import SECONDS, product_protocol
+    from privacyfunnel.engine.clock import clock_for
 
-    limit = options.effort.time_limit
-    found = product_protocol(joint, promise, options.budgets, seconds=SECONDS if limit is None else limit)
+    with clock_for(options.effort.time_limit):
+        found = product_protocol(joint, promise, options.budgets, seconds=_limit(options.effort, SECONDS))
     return found.as_values() if options.as_values else found
 
 
 def design_chain(joint: Joint, promise: Promise, options: Options) -> Design:
     from privacyfunnel.designs.chain.step_order import chain_protocol
 
-    chain = chain_protocol(
-        joint,
-        promise,
-        order=options.order or None,
-        as_values=options.as_values,
-        seconds=options.effort.time_limit,
-    )
+    seconds = options.effort.time_limit
+    chain = chain_protocol(joint, promise, order=options.order or None, as_values=options.as_values, seconds=seconds)
     return chain.solve()
 
 

@@ -34,6 +34,7 @@ from privacyfunnel.model.uses.use import Information, Use, UseValue
 MOST_NUMBERS = 10**8  # in the rows of a promise, some of which are worked on at a time
 WORKED_ON = 1 << 22  # of these
 LEAST_SHARE = 1e-12  # of a record in a mix with the prior: with less room than that nothing is said
+ROUNDING, TINY = 1e-9, 1e-300  # a functional that is 1 at the prior, and a gain that is none
 WIDEST_QUERIES = 10**7  # entries of a workload that is written out
 
 
@@ -51,7 +52,7 @@ def forced_response(joint: Joint, promise: Promise) -> ForcedResponse:
             f"most {MOST_NUMBERS:,} numbers are worked with. Publish fewer columns or use coarser bins."
         )
     epsilon = min(max(promise.epsilon, SMALLEST_EPSILON / 2), LARGEST_EPSILON)
-    room = largest_shares(promise.constraints(joint), epsilon)
+    room = largest_shares(promise.constraints(joint), epsilon, joint.p_x)
     p, labels = joint.p_x, tuple(attribute.labels for attribute in joint.attributes)
     if room.min() < LEAST_SHARE:
         return ForcedResponse(0.0, p, np.arange(joint.a), labels, joint.combos)
@@ -61,19 +62,26 @@ def forced_response(joint: Joint, promise: Promise) -> ForcedResponse:
     return ForcedResponse(truth, noise, np.arange(joint.a), labels, joint.combos)
 
 
-def largest_shares(rows: LinearConstraints, epsilon: float) -> FloatArray:
+def largest_shares(rows: LinearConstraints, epsilon: float, prior: FloatArray) -> FloatArray:
     r"""For every value the largest t for which :math:`t e_x + (1 - t) p` is allowed.
 
     A pair of functionals, n and d, is 1 at the prior; :math:`1 - t + t n_x \le e^\varepsilon (1 - t + t d_x)` holds
     while :math:`t (n_x - e^\varepsilon d_x + e^\varepsilon - 1) \le e^\varepsilon - 1`, and the same either way up.
+    Beside kept columns they are :math:`n_p` and :math:`d_p` at the prior, which leaves
+    :math:`e^\varepsilon d_p - n_p` in the place of :math:`e^\varepsilon - 1`.
     """
     gain, loud = np.expm1(epsilon), np.exp(epsilon)
     needed = np.full(rows.inputs, gain)  # so that no share is above 1
     step = max(1, WORKED_ON // max(rows.inputs, 1))
+    at_prior = np.asarray(rows.functionals @ prior)
     for first in range(0, len(rows.pairs), step):
-        one, other = (dense(rows.functionals[rows.pairs[first : first + step, i]]) for i in (0, 1))
-        for n, d in ((one, other), (other, one)):
-            needed = np.maximum(needed, (n - loud * d).max(axis=0, initial=0.0) + gain)
+        pairs = rows.pairs[first : first + step]
+        one, other = (dense(rows.functionals[pairs[:, i]]) for i in (0, 1))
+        at_one, at_other = (at_prior[pairs[:, i]] for i in (0, 1))
+        plain = (np.abs(at_one - 1) < ROUNDING) & (np.abs(at_other - 1) < ROUNDING)
+        for n, d, n_p, d_p in ((one, other, at_one, at_other), (other, one, at_other, at_one)):
+            left = np.where(plain, gain, np.maximum(loud * d_p - n_p, TINY))
+            needed = np.maximum(needed, ((n - loud * d) * (gain / left)[:, None]).max(axis=0, initial=0.0) + gain)
     return np.asarray(gain / needed)
 
 

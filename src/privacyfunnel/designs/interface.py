@@ -22,11 +22,16 @@ Progress = Callable[[float, float], None]  # called with utility and bound, now 
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How far a search goes: the gap at which it may stop, and the seconds after which it must."""
+    """How far a search goes: the gap at which it may stop, and when it must.
+
+    With a time limit that is seconds of the wall clock. Without one it is counted work, in nominal seconds, so that the
+    same table gives the same protocol on any machine; each method has its own where `work_limit` says nothing.
+    """
 
     gap: float = 1e-6
     time_limit: float | None = None
     progress: Progress | None = None
+    work_limit: float | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -30,7 +30,7 @@ DEFAULT_METHOD = AUTO
 JOINT, CHAIN, FORCED = "optimal", "chain", "forced-response"
 AS_IT_IS = "a record is published as it is with the largest chance there can be, else as another"
 MANY = "more than the {} for which the best is sought by itself: " + AS_IT_IS
-STATISTICS_SECONDS = 20.0  # that the best protocol for statistics gets where nobody said how long it may take
+STATISTICS_WORK = 20.0  # nominal seconds of counted work that the best for statistics gets without a time limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +42,6 @@ class Choice:
     alternative: str = (
         ""  # a method that is made as well, at next to no cost, and taken where it keeps more information
     )
-
-
-def check_method(name: str) -> str:
-    """The name of a method, or `auto`."""
-    if name != AUTO and name not in methods.METHODS:
-        raise methods.unknown_method_error(name, (AUTO, *methods.METHODS))
-    return name
 
 
 def resolve_method(name: str, joint: Joint, promise: Promise, options: Options) -> tuple[Choice, Options]:
@@ -111,8 +104,7 @@ def apply_default_use(
         reason = f"{choice.reason}; " if choice.reason else ""
         many = f"more than {CONDITIONED_AT_ALL}: the best for statistics is not sought, but a forced response made"
         choice = replace(choice, reason=f"{reason}{many}")
-    limit = options.effort.time_limit
-    effort = replace(options.effort, time_limit=STATISTICS_SECONDS if limit is None else limit)
+    effort = replace(options.effort, work_limit=STATISTICS_WORK)
     return choice, replace(options, use=Statistics(), effort=effort)
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
+from privacyfunnel import plugins
 from privacyfunnel.designs import builders
 from privacyfunnel.designs.builders import restrict_to_listed
 from privacyfunnel.designs.interface import Design, Effort, Options, Progress, RecordDesign
@@ -111,16 +112,15 @@ def _is_asked(option: object) -> bool:
 
 def find_method(name: str) -> Method:
     """The method of that name."""
-    if name not in METHODS:
-        raise unknown_method_error(name, tuple(METHODS))
-    return METHODS[name]
-
-
-def unknown_method_error(name: str, known: Sequence[str]) -> ParameterError:
-    """The error for a name that no method has."""
-    return ParameterError(
-        f"A method is one of {', '.join(known)}; there is none called '{name}'.{suggest_name(name, known)}"
-    )
+    found = METHODS.get(name) or plugins.load_plugin(plugins.METHODS, name)
+    if found is None:
+        known = ("auto", *METHODS, *plugins.plugin_names(plugins.METHODS))
+        raise ParameterError(
+            f"A method is one of {', '.join(known)}; there is none called '{name}'.{suggest_name(name, known)}"
+        )
+    if not (isinstance(found, Method) and found.name == name):
+        raise ParameterError(f"The method '{name}' of another package must be a Method of that name; it is {found!r}.")
+    return found
 
 
 def _measure_information(mine: Method) -> Trial:

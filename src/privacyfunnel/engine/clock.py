@@ -1,9 +1,9 @@
 """The clock of a run, and the work that it counts.
 
-Work is counted deterministically: linear programmes and their iterations, pivots of batches, boxes and atoms. Where
-nobody asked for a time limit, the engine's own limits (shares of a budget, patience) are measured in counted work, at
-a nominal number of seconds per step: the same table then gives the same protocol on a slow and on a busy machine. Under
-a time limit they are measured by the wall clock.
+Work is counted deterministically: linear programmes and their iterations, pivots of batches, boxes, atoms, and numbers
+that are read or written besides. Where nobody asked for a time limit, all limits are measured in counted work, at
+nominal seconds per piece (settings.py): the same table then gives the same protocol on a slow and on a busy machine.
+Under a time limit they are measured by the wall clock.
 
 Whoever works in steps looks at the clock between them. A search that is late returns what it has found, a proof what it
 has proved. A master that is late has nothing to return and raises `TimeUpError`: the run that called it ends with what
@@ -31,13 +31,20 @@ class Work(threading.local):
     """What this thread has done so far; and whether its clock is this count."""
 
     def __init__(self) -> None:
-        self.programmes = self.iterations = self.pivots = self.boxes = self.atoms = 0
+        self.programmes = self.iterations = self.pivots = self.boxes = self.atoms = self.entries = 0
         self.is_clock = False
 
     @property
     def steps(self) -> int:
-        """All of it that takes time: programmes and their iterations, pivots, boxes."""
+        """Programmes and their iterations, pivots, boxes."""
         return self.programmes + self.iterations + self.pivots + self.boxes
+
+    @property
+    def seconds(self) -> float:
+        """Nominal seconds of it."""
+        at = SETTINGS.work
+        solving = self.programmes * at.programme + self.iterations * at.iteration + self.pivots * at.pivot
+        return solving + self.entries * at.entry
 
 
 WORK = Work()
@@ -45,7 +52,7 @@ WORK = Work()
 
 def now() -> float:
     """Seconds of the wall clock, or nominal seconds of counted work where no time limit was asked for."""
-    return WORK.steps * SETTINGS.driver.step_seconds if WORK.is_clock else time.monotonic()
+    return WORK.seconds if WORK.is_clock else time.monotonic()
 
 
 @contextmanager

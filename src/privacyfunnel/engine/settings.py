@@ -5,6 +5,7 @@ Each comment says what the threshold does and, in brackets, what set it:
 [name: instances]  the strategy of `benchmarks.ablation` that it belongs to, and the rows that defend it
 [tolerance]        numerical tolerance: large against rounding, small against anything that counts
 [memory]           bounds memory, or keeps a batch in the processor's cache; changes no result but by rounding
+[nominal]          seconds of counted work, measured over the instances of the ablation
 [trials]           set by trials on single tables before the ablation benchmark existed; no row measures it yet
 
 Nothing else in the engine holds a number that decides anything.
@@ -119,10 +120,28 @@ class Driver:
     patience: int = 8  # searches without a find where nothing is proved [subspace_search: srlip-3-occupation]
     sought: float = 3e-4  # of the prior's cost: what such a search looks for [subspace_search: srlip-3-occupation]
     secret_box_damping: float = 0.8  # weight of past prices with a closed-form oracle [steady_prices: sees-lip]
-    step_seconds: float = 3e-5  # nominal, of a counted step, without a time limit [trials]
     refining_share: float = 0.1  # of a time limit, beyond it, to refine the final weights [trials]
     refining_seconds: float = 0.5  # and at least [trials]
     credal_patience: int = 4  # searches before a proof over credal sets [boxed_chords: population-ldp]
+
+
+@dataclass(frozen=True)
+class Work:
+    """Nominal seconds of counted work: the clock of runs without a time limit.
+
+    Set so that nominal and processor seconds of the ablation's instances agree within a factor of 2.
+    """
+
+    programme: float = 1e-4  # a call of HiGHS [nominal]
+    iteration: float = 2.5e-5  # of its simplex method, and … [nominal]
+    iteration_share: float = 0.1  # … this share of the programme's entries [nominal]
+    pivot: float = 1.5e-5  # of a programme in a batch, and its entries [nominal]
+    entry: float = 5e-9  # a number read or written [nominal]
+    neighbour_passes: int = 5  # over a table of neighbouring vertices [nominal]
+    box_passes: int = 30  # over the entries of a box that is bounded and cut [nominal]
+    entropic_passes: int = 20  # over those of a box of an average, per step [nominal]
+    descent: int = 20_000  # entries of a descent's step, or of an interior point step, however small [nominal]
+    cholesky: float = 0.05  # of the cube of the number of atoms, in an interior point step [nominal]
 
 
 @dataclass(frozen=True)
@@ -379,6 +398,7 @@ class Settings:
     tolerance: Tolerances = field(default_factory=Tolerances)
     plan: Plan = field(default_factory=Plan)
     driver: Driver = field(default_factory=Driver)
+    work: Work = field(default_factory=Work)
     slack: SlackMasters = field(default_factory=SlackMasters)
     moments: Moments = field(default_factory=Moments)
     averages: Averages = field(default_factory=Averages)

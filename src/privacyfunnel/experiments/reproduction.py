@@ -20,6 +20,7 @@ from privacyfunnel.experiments.experiment import Experiment, Findings, Progress,
 from privacyfunnel.experiments.grr_cr import ALPHA_EPSILON, ALPHA_UTILITY, GRR_CR
 from privacyfunnel.experiments.ldp_lip import LDP_HALF_LIP, LDP_LIP
 from privacyfunnel.experiments.lip_srlip import LIP_SRLIP
+from privacyfunnel.hints import option_name
 from privacyfunnel.names import suggest_name
 
 EXPERIMENTS: dict[str, Experiment] = {
@@ -86,11 +87,10 @@ def reproduce(
 
 
 def _command(chosen: Sequence[Experiment], into: Path, quick: bool) -> str:
-    """What to type to do this again; where a folder lies on this machine is nobody's business."""
-    words = ["privacyfunnel", "reproduce"]
-    if len(chosen) < len(EXPERIMENTS):
-        words += [experiment.name for experiment in chosen]
-    return " ".join([*words, "--into", "DIR" if into.is_absolute() else into.as_posix(), *["--quick"] * quick])
+    """What to type to do this again; an absolute path is left out."""
+    names = [experiment.name for experiment in chosen] if len(chosen) < len(EXPERIMENTS) else []
+    folder = "DIR" if into.is_absolute() else into.as_posix()
+    return " ".join(["privacyfunnel reproduce", *names, option_name("into"), folder, *[option_name("quick")] * quick])
 
 
 def _find_experiment(name: str) -> Experiment:

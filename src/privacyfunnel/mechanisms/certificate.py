@@ -26,8 +26,7 @@ from privacyfunnel.mechanisms.input_domain import Domain
 from privacyfunnel.model.credal.noisy_sample_rule import NoisySampleRule
 from privacyfunnel.model.credal.sample_rule import SampleRule, SeenSecretsRule, check_confidence
 from privacyfunnel.model.joint import INT64_TOTAL, Joint
-from privacyfunnel.model.promises import Population, PopulationPromise, Promise
-from privacyfunnel.model.promises import find_promise as promise_called
+from privacyfunnel.model.promises import Population, PopulationPromise, Promise, stated_promise
 
 PLACES = 4  # of nats
 FIGURES = 4  # of an ε, which may be tiny
@@ -103,7 +102,7 @@ def promise_to_json(promise: Promise) -> dict[str, Any]:
 def promise_from_json(content: Mapping[str, Any], domain: Domain) -> Promise:
     """The promise that a protocol file states; priors are over the values of its domain."""
     if "priors" not in content:
-        plain = promise_called(content["name"], content["epsilon"])
+        plain = stated_promise(content["name"], content["epsilon"])
         stated = content.get("population")
         return plain if stated is None else PopulationPromise(plain, _population_from_json(stated))
     promise = promise_from_json(content["promise"], domain)

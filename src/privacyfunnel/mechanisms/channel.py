@@ -68,6 +68,7 @@ class ChannelMechanism(Mechanism):
     elsewhere: bool = False  # whether the last row is for records whose value is none of the inputs
     kind: ClassVar[str] = "channel"
     check_method: ClassVar[str] = "in exact arithmetic"
+    measures_parts: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         rows = len(self.indptr) - 1
@@ -109,6 +110,9 @@ class ChannelMechanism(Mechanism):
     @property
     def anything_else(self) -> int | None:
         return self.inputs if self.elsewhere else None
+
+    def list_anything_else(self) -> ChannelMechanism:
+        return replace(self, elsewhere=False)
 
     @property
     def columns(self) -> tuple[Labels, ...]:

@@ -40,6 +40,7 @@ class ForcedResponseMechanism(Mechanism):
     combos: IntArray  # records × columns
     kind: ClassVar[str] = "forced-response"
     check_method: ClassVar[str] = "in exact arithmetic"
+    measures_parts: ClassVar[bool] = True
     no_table_reason: ClassVar[str] = "a forced response has one row for all"
     sees_secret = False
 
@@ -87,12 +88,11 @@ class ForcedResponseMechanism(Mechanism):
             raise ProtocolFileError(
                 f"A law must have a row per input; it has {len(self.record)}, the table {comparisons.inputs}."
             )
-        totals = comparisons.totals.astype(object)
-        masses = totals[:, None] * self.noise[None, :]
+        masses = comparisons.event_totals.astype(object)[:, None] * self.noise[None, :]
         np.add.at(
             masses, (comparisons.event, self.record[comparisons.input]), comparisons.weight.astype(object) * self.truth
         )
-        return worst_ratio(comparisons, masses, totals)
+        return worst_ratio(comparisons, masses, comparisons.totals.astype(object))
 
     def worst_credal_leak(self, sets: CredalSets) -> ExactLeak:
         return forced_credal_leak(sets, self.truth, self.noise, self.record)

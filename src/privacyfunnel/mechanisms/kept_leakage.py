@@ -1,32 +1,25 @@
-r"""Leakage of a record's output together with the columns that are kept beside it.
-
-A kept column K leaves as it is, so an output of the release is the pair (Y, K). For a record with input z and kept
-value k it is drawn from
-
-.. math:: q((y, k') \mid (z, k)) = q(y \mid z) \, [k' = k],
-
-a channel on the pairs (z, k). A promise compares P(y, k | E) with P(y, k | F) on the counts n(s, x, k) of the table.
-"""
+"""The leakage of output and kept columns together, in exact arithmetic (`model/kept_promise.py` states the promise)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import singledispatch
+from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
-from privacyfunnel.arrays import IntArray
-from privacyfunnel.errors import SizeError
+from privacyfunnel.errors import GuaranteeError, SizeError
+from privacyfunnel.formatting import format_epsilon, format_number
+from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.channel import ChannelMechanism
-from privacyfunnel.mechanisms.exact_arithmetic import exp_below
-from privacyfunnel.mechanisms.mechanism import Mechanism
+from privacyfunnel.mechanisms.exact_arithmetic import exp_below, log_above
+from privacyfunnel.mechanisms.mechanism import UNIT, Mechanism
 from privacyfunnel.mechanisms.sealing import SMALLEST_EPSILON, exact_worst_leak
-from privacyfunnel.model.joint import Attribute, Joint
+from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.kept_promise import KeptCounts, KeptPromise
 from privacyfunnel.model.promises import Promise
 
-MOST_CELLS = 1 << 25  # of secrets × pairs (x, k): 256 MB
-MOST_CHANCES = 3 * 10**6  # of pairs (x, k) and outputs: some seconds
+MOST_CHANCES = 3 * 10**6  # of inputs and outputs that are listed: some seconds
+LISTED = Fraction(10**9 + 1, 10**9)  # outputs that are listed are products of floats: their ratios are raised by this
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,78 +35,74 @@ class KeptLeakage:
         return f"outputs and {', '.join(self.columns)} together: ε = {self.epsilon:.6g} on this table"
 
 
-def kept_leakage(
-    mechanism: Mechanism, promise: Promise, joint: Joint, columns: Sequence[str], records: IntArray
-) -> KeptLeakage:
+def kept_leakage(mechanism: Mechanism, promise: Promise, joint: Joint, counts: KeptCounts) -> KeptLeakage:
     """The ε for which (output, kept columns) keep the promise on these records, in exact arithmetic.
 
-    `mechanism` has the inputs of `joint`. `records` is n × 3: the secret and the value of each record as numbers of
-    `joint`, and the number of its combination of values of the kept `columns`. A promise for a population is measured
-    as the promise it is made of, on these records.
+    `mechanism` has the inputs of `joint`. A promise for a population, or for several priors, is measured as the promise
+    it is made of.
 
     Raises
     ------
     SizeError
         If the outputs cannot be listed, or there are too many pairs of value and kept value.
     """
-    s, x, kept = records.T
-    numbers, k = np.unique(kept, return_inverse=True)
-    pairs, pair = np.unique(x * len(numbers) + k.reshape(-1), return_inverse=True)
-    if joint.c * len(pairs) > MOST_CELLS:
-        raise SizeError(
-            f"Kept columns are measured for at most {MOST_CELLS // joint.c:,} combinations of published and kept "
-            f"values; {' & '.join(columns)} make {len(pairs):,}. Keep fewer or coarser columns."
-        )
-    weights = np.zeros((joint.c, len(pairs)), dtype=np.int64)
-    np.add.at(weights, (s, pair.reshape(-1)), 1)
-    x_of, k_of = pairs // len(numbers), pairs % len(numbers)
-    name = Attribute(" & ".join(columns), tuple(map(str, range(len(numbers)))))
-    extended = Joint(
-        weights,
-        joint.secrets,
-        (*joint.attributes, name),
-        np.column_stack([joint.combos[x_of], k_of]),
-        joint.secret_name,
-    )
-    inputs = (np.arange(joint.c)[:, None] * joint.a + x_of).reshape(-1) if mechanism.sees_secret else x_of
-    channel = _extend(_list_outputs(mechanism), inputs, np.resize(k_of, len(inputs)))
-    plain = promise if promise.components is None else promise.components[0]
-    worst = exact_worst_leak(channel, plain, extended)
+    plain = promise.table_promise
+    listed, factor = _list_outputs(mechanism)
+    worst = exact_worst_leak(listed, KeptPromise(plain, counts), joint)
     limit = max(plain.epsilon, SMALLEST_EPSILON)
-    keeps = not worst.exceeds(exp_below(limit))
-    return KeptLeakage(
-        tuple(columns), len(numbers), min(worst.leak.epsilon, limit) if keeps else worst.leak.epsilon, keeps
+    ratio = None if worst.ratio is None else worst.ratio * factor
+    keeps = ratio is not None and ratio <= exp_below(limit)
+    epsilon = worst.leak.epsilon if ratio is None else log_above(ratio)
+    return KeptLeakage(counts.columns, counts.combinations, min(epsilon, limit) if keeps else epsilon, keeps)
+
+
+def refuse_kept_alone(promise: Promise, joint: Joint, counts: KeptCounts) -> None:
+    """Refuse kept columns that break the promise by themselves: no mechanism can mend that.
+
+    Raises
+    ------
+    GuaranteeError
+        If they leak more than ε about the secret whatever is published beside them.
+    """
+    constant = ChannelMechanism(
+        np.arange(joint.a + 1),
+        np.zeros(joint.a, dtype=np.int64),
+        np.array([UNIT] * joint.a, dtype=object),
+        (("",) * joint.m,),
+        sees_secret=False,
+    )
+    found = kept_leakage(constant, promise, joint, counts)
+    if not found.keeps:
+        each = (kept_leakage(constant, promise, joint, column) for column in counts.each_column())
+        worst = max((one for one in each if not one.keeps), key=lambda one: one.epsilon, default=found)
+        raise kept_columns_error(promise, joint.secret_name, worst.columns, worst.epsilon, alone=True)
+
+
+def kept_columns_error(
+    promise: Promise, secret: str, columns: tuple[str, ...], epsilon: float, *, alone: bool = False, made: bool = False
+) -> GuaranteeError:
+    """Kept columns that leak more than was promised, by themselves or with what is, or was, `made` to be published."""
+    amount = "without bound" if epsilon == float("inf") else f"up to ε = {format_epsilon(epsilon)}"
+    name, many = ", ".join(columns), len(columns) > 1
+    kept = f"the kept column{'s' if many else ''} {name}"
+    who = f"{kept} alone leak{'' if many else 's'}" if alone else f"what is published leaks together with {kept}"
+    unjudged = "" if made else f"; {hint('accept_kept')} keeps {'them' if many else 'it'} unjudged"
+    return GuaranteeError(
+        f"{promise.name} ε = {format_number(promise.epsilon)} about {secret} must hold for all that is published of a "
+        f"record; {who} {amount}. Leave {'them' if many else 'it'} out, make {'them' if many else 'it'} coarser, "
+        f"publish {'them' if many else 'it'} through the protocol with {hint('publish')}, or allow a larger "
+        f"{hint('epsilon')}{unjudged}."
     )
 
 
-@singledispatch
-def _list_outputs(mechanism: Mechanism) -> ChannelMechanism:
-    """The mechanism as one channel from inputs to whole outputs."""
+def _list_outputs(mechanism: Mechanism) -> tuple[Mechanism, Fraction]:
+    """The mechanism as one that measures parts of events, and by how much its ratios may be too small."""
+    if mechanism.measures_parts:
+        return mechanism, Fraction(1)
     listed = mechanism.explicit_protocol(MOST_CHANCES)
     if listed is None:
         raise SizeError(
             f"Kept columns are measured where the outputs can be listed; those of a {mechanism.kind} are too many. "
             "Keep no column, or use a method with one channel, such as randomised-response."
         )
-    return ChannelMechanism.from_protocol(listed)
-
-
-@_list_outputs.register
-def _(mechanism: ChannelMechanism) -> ChannelMechanism:
-    return mechanism
-
-
-def _extend(channel: ChannelMechanism, inputs: IntArray, kept: IntArray) -> ChannelMechanism:
-    """The channel on pairs of an input and a kept value, to pairs of an output and that kept value."""
-    if len(inputs) * len(channel.outputs) > 100 * MOST_CHANCES or channel.indptr[-1] * len(inputs) > MOST_CHANCES * max(
-        1, channel.inputs
-    ):
-        raise SizeError(
-            f"Kept columns are measured for at most {MOST_CHANCES:,} chances of an output; there are more. "
-            "Keep fewer or coarser columns."
-        )
-    rows = replace(channel, elsewhere=False).restrict_inputs(inputs)
-    of_entry = np.repeat(kept, np.diff(rows.indptr))
-    shown, output = np.unique(of_entry * len(channel.outputs) + rows.output, return_inverse=True)
-    outputs = tuple((str(number),) for number in range(len(shown)))
-    return replace(rows, output=output.reshape(-1), outputs=outputs)
+    return ChannelMechanism.from_protocol(listed), LISTED

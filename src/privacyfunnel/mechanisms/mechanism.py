@@ -63,6 +63,7 @@ class Mechanism(ABC):
     kind: ClassVar[str]
     check_method: ClassVar[str]  # how `worst` computes, in words
     no_table_reason: ClassVar[str] = ""  # why it is not `listed`, in words
+    measures_parts: ClassVar[bool] = False  # whether `worst` takes events that are parts of their conditions
     sees_secret: bool
 
     @property
@@ -87,6 +88,10 @@ class Mechanism(ABC):
         `draw` takes that code as it takes the others, and `inputs` does not count it.
         """
         return None
+
+    def list_anything_else(self) -> Mechanism:
+        """The mechanism with the row for anything else as its last input, where it has one."""
+        return self
 
     # -- in floats ---------------------------------------------------------------------------------------------
 

@@ -53,6 +53,9 @@ class RandomWords(Shape):
     def part(self, start: int, stop: int) -> RandomWords:
         """The words of the rows from number `start` among these up to number `stop`."""
 
+    def scattered_words(self, rows: IntArray, draws: IntArray) -> WordArray:
+        """The words of some of these rows in some draw numbers: draws × rows."""
+
 
 class WordStream(Shape):
     """Whatever gives the rows of a table their words by their number."""
@@ -78,6 +81,10 @@ class StreamRows:
     def part(self, start: int, stop: int) -> StreamRows:
         """The words of some of these rows."""
         return StreamRows(self.stream, self.first_row + start, min(stop, self.n) - start)
+
+    def scattered_words(self, rows: IntArray, draws: IntArray) -> WordArray:
+        """The words of some of these rows in some draw numbers."""
+        return self.stream.scattered_words(np.uint64(self.first_row) + rows.astype(np.uint64), draws)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -122,6 +129,14 @@ class KeyStream:
                 f"{n} rows from {first_row} in draw {draw}."
             )
         return self._words(first_row, n, draw)
+
+    def scattered_words(self, rows: WordArray, draws: IntArray) -> WordArray:
+        """The words of any rows in any draw numbers, draws × rows: the same as by `words`, one block of AES each."""
+        counters = np.empty((len(draws), len(rows), 2), dtype=">u8")
+        counters[:, :, 0], counters[:, :, 1] = draws[:, None], rows >> np.uint64(1)
+        blocks = _encrypt(self._key, counters.view(np.uint8).reshape(-1, BLOCK))
+        halves = blocks.view("<u8").reshape(len(draws), len(rows), 2)
+        return np.where(rows & np.uint64(1), halves[:, :, 1], halves[:, :, 0]).astype(np.uint64, copy=False)
 
     def order_key(self) -> bytes:
         """A key of its own for the order of the rows: the first four words of a draw number that no mechanism draws in.
@@ -256,6 +271,13 @@ class IdentityRows:
     def part(self, start: int, stop: int) -> IdentityRows:
         """The words of some of these rows."""
         return IdentityRows(self._word_key, self.tags[start:stop])
+
+    def scattered_words(self, rows: IntArray, draws: IntArray) -> WordArray:
+        """The words of some of these rows in some draw numbers."""
+        numbers = np.zeros((len(draws), 1, 2), dtype="<u8")
+        numbers[:, 0, 0] = draws
+        blocks = (self.tags[rows] ^ numbers.view(np.uint8)).reshape(-1, BLOCK)
+        return _encrypt(self._word_key, blocks).view("<u8")[:, 0].astype(np.uint64).reshape(len(draws), len(rows))
 
 
 def generate_order_key() -> bytes:

@@ -16,7 +16,15 @@ from numpy.typing import NDArray
 from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.atomic_files import atomic_file
 from privacyfunnel.deprecation import DeprecatedAlias
-from privacyfunnel.errors import DistributionError, GuaranteeError, InputError, ProtocolFileError, SizeError
+from privacyfunnel.errors import (
+    DistributionError,
+    GuaranteeError,
+    InputError,
+    ParameterError,
+    ProtocolFileError,
+    SizeError,
+)
+from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.certificate import (
     Certificate,
     promise_from_json,
@@ -52,6 +60,7 @@ from privacyfunnel.model.protocols.forced_response import ForcedResponse
 from privacyfunnel.model.protocols.product_protocol import ProductProtocol
 from privacyfunnel.model.protocols.sparse_protocol import SparseProtocol
 from privacyfunnel.model.protocols.unary_encoding import UnaryEncoding
+from privacyfunnel.model.published.table_model import TableModel
 
 # Integers of 64 bits cannot make S and Y exactly independent unless Y says nothing at all. A promise smaller than this
 # is certified at this size, and the certificate says so.
@@ -83,6 +92,7 @@ class SealedProtocol:
     for_publication: bool = True  # False where the draw came from a seed, which someone may guess
     substitutes: IntArray | None = None  # inputs that stand for values which are not known, where there are any
     shares: ColumnShares | None = None  # of the published columns, where their owner publishes them
+    model: TableModel | None = None  # the prior that the promise is about, where it is published
 
     law = DeprecatedAlias("mechanism")
     certified_on = DeprecatedAlias("certified_inputs")
@@ -92,12 +102,44 @@ class SealedProtocol:
         """Whether the draw depends on the secret too."""
         return self.mechanism.sees_secret
 
+    @property
+    def model_joint(self) -> Joint:
+        """p̃, where it is published."""
+        if self.model is None:
+            raise ParameterError(
+                "A promise is checked from the file alone where its prior is a published model; this one is about the "
+                f"rows of its table. Name the table, or make the protocol with {hint('prior', 'model')}."
+            )
+        domain = self.domain
+        return self.model.joint(domain.attributes, domain.combos, " & ".join(domain.secret_columns))
+
+    @property
+    def has_noisy_design(self) -> bool:
+        """Whether it was computed from noisy counts; if not, its file says too much about the records to be public."""
+        return self.design_epsilon is not None
+
+    @property
+    def design_epsilon(self) -> float | None:
+        """The ε of the noise in the counts that it was computed from; None if they were exact."""
+        if self.model is not None:
+            return float(self.model.epsilon)
+        population = self.promise.population
+        design = None if population is None else population.rule.design_epsilon
+        return None if design is None else float(design)
+
+    @property
+    def total_epsilon(self) -> float:
+        """ε of all that is published together with a model; else of the records."""
+        return self.promise.epsilon if self.model is None else float(self.model.total)
+
     def certified_inputs(self, law: Mechanism, joint: Joint, secrets: Sequence[str] = ()) -> tuple[Mechanism, Joint]:
         """What the promise is checked on, for a table that was found again among the inputs of the mechanism.
 
         A private design does not know its table: its promise is about the people, and stands on the noisy counts of
         the file, for all inputs of the law; `secrets` are what its domain calls them, which the file does not say.
         """
+        if self.model is not None:
+            return self.mechanism, self.model_joint
         population = self.promise.population
         counts = None if population is None else population.rule.table
         if counts is None:
@@ -112,17 +154,17 @@ class SealedProtocol:
         return self.mechanism.draw(codes, stream.rows(first_row, len(codes)))
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
-        """Write the public protocol file, whole or not at all."""
-        with atomic_file(path, force=force) as beside:
+        """Write the protocol file, whole or not at all; only its owner can read it unless the design is private."""
+        with atomic_file(path, force=force, owner_only=not self.has_noisy_design) as beside:
             beside.write_text(self.to_text(), encoding="utf-8")
 
     @staticmethod
     def load(path: str | Path) -> SealedProtocol:
-        """Read a public protocol file, refusing what is damaged, foreign or of another version."""
+        """Read a protocol file, refusing what is damaged, foreign or of another version."""
         return SealedProtocol.from_text(read_text(Path(path)), str(path))
 
     def to_text(self) -> str:
-        """The text of the public protocol file."""
+        """The text of the protocol file."""
         return to_text(self.to_json())
 
     @staticmethod
@@ -162,6 +204,7 @@ class SealedProtocol:
             **outcomes_to_json(self.outcomes),
             **substitutes_to_json(self.substitutes),
             **shares_to_json(self.shares),
+            **({} if self.model is None else {"model": self.model.to_json()}),
         }
 
     @property
@@ -204,6 +247,7 @@ class SealedProtocol:
             outcomes=outcomes_from_json(content, law, domain),
             substitutes=substitutes_from_json(content, len(domain.combos), law.sees_secret),
             shares=_parse_shares(content, domain, promise),
+            model=_parse_model(content, domain, promise, law),
         )
 
 
@@ -272,6 +316,8 @@ def exact_worst_leak(mechanism: Mechanism, promise: Promise, joint: Joint) -> Ex
         # Of an event without mass there is no P(y|E): it would compare with anything and pass.
         if not (block.totals > 0).all():
             raise DistributionError("Every event that a promise compares must be able to happen; one is not.")
+        if block.condition_totals is not None and not mechanism.measures_parts:
+            raise TypeError(f"a {mechanism.kind} does not measure parts of events: list its outputs")
         worst = larger_leak(worst, mechanism.worst(block))
     sets = promise.credal_sets(joint, mechanism.sees_secret)
     return worst if sets is None else larger_leak(worst, mechanism.worst_credal_leak(sets))
@@ -353,6 +399,22 @@ def _parse_shares(content: Mapping[str, Any], domain: Domain, promise: Promise) 
     if shares is not None and people is not None and people.rule.design_epsilon is not None:
         raise ProtocolFileError("a private design must not state exact shares; it does.")
     return shares
+
+
+def _parse_model(content: Mapping[str, Any], domain: Domain, promise: Promise, law: Mechanism) -> TableModel | None:
+    """The model that a file states: of its values, with the ε that its records leave of the whole."""
+    if "model" not in content:
+        return None
+    model = TableModel.from_json(content["model"])
+    if model.weights.shape[1] != len(domain.combos):
+        raise ProtocolFileError(
+            f"a model must have a column for each of {len(domain.combos)} values; it has {model.weights.shape[1]}."
+        )
+    if Fraction(promise.epsilon) + model.epsilon > model.total:
+        raise ProtocolFileError("the ε of records and model must add up to the whole ε at most; it is more.")
+    if law.sees_secret or promise.population is not None or "shares" in content:
+        raise ProtocolFileError("a protocol with a published model must not see the secret nor state exact shares.")
+    return model
 
 
 def _ratio_limit(promise: Promise) -> Fraction:

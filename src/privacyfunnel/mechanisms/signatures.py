@@ -3,6 +3,9 @@
 An Ed25519 signature stands beside the protocol file, in `protocol.json.sig`, over the SHA-256 digests of the bytes of
 both files: whoever swaps either is found out, and nothing depends on how JSON might be written otherwise. What an
 owner signs is that these files are theirs. Whether the promise holds is for an audit.
+
+A digest of the protocol lets anybody test a guess of it, and so of the counts that it was made from. So the signature
+of a protocol that only its owner can read can be read by its owner alone, too.
 """
 
 from __future__ import annotations
@@ -104,7 +107,7 @@ def fingerprint(key: Ed25519PublicKey) -> str:
 def sign(protocol: str | Path, table: str | Path, key: Ed25519PrivateKey, *, force: bool = False) -> Path:
     """Sign a protocol file and the sanitised table that belongs to it; where the signature was written."""
     held = read_bytes(Path(protocol))
-    SealedProtocol.from_text(decode_text(held, str(protocol)), str(protocol))  # nobody signs what nobody can read
+    sealed = SealedProtocol.from_text(decode_text(held, str(protocol)), str(protocol))
     digests = hashlib.sha256(held).hexdigest(), _table_digest(table)
     content = {
         "format": FORMAT,
@@ -115,7 +118,7 @@ def sign(protocol: str | Path, table: str | Path, key: Ed25519PrivateKey, *, for
         "signature": base64.b64encode(key.sign(_signed_message(*digests))).decode(),
     }
     path = signature_path(protocol)
-    with atomic_file(path, force=force) as beside:
+    with atomic_file(path, force=force, owner_only=not sealed.has_noisy_design) as beside:
         beside.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     return path
 
@@ -130,10 +133,17 @@ def load_signed_protocol(
     SignatureError
         If the signature is wrong; or where `signed_by` names a public key, if there is none, or another's.
     """
+    text, signer = read_signed_text(protocol, table, signed_by)
+    return SealedProtocol.from_text(text, str(protocol)), signer
+
+
+def read_signed_text(
+    protocol: str | Path, table: str | Path | None = None, signed_by: str | Path | None = None
+) -> tuple[str, Signer | None]:
+    """The text of a protocol file, verified as by :func:`load_signed_protocol`."""
     wanted = None if signed_by is None else load_public_key(signed_by)
     held = read_bytes(Path(protocol))
-    signer = _verify(Path(protocol), hashlib.sha256(held).hexdigest(), table, wanted)
-    return SealedProtocol.from_text(decode_text(held, str(protocol)), str(protocol)), signer
+    return decode_text(held, str(protocol)), _verify(Path(protocol), hashlib.sha256(held).hexdigest(), table, wanted)
 
 
 def _verify(protocol: Path, digest: str, table: str | Path | None, wanted: Ed25519PublicKey | None) -> Signer | None:

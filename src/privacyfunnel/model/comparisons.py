@@ -78,7 +78,8 @@ class Comparisons:
 
     Mass k of the arrays says that event `event[k]` puts weight `weight[k]` on input `input[k]`. Event i holds the
     secrets of `secrets[i]` in class `of_class[i]`, whose records have the labels `known_labels[of_class[i]]` in the
-    attributes `known`. A pair compares event `pairs[·, 0]` with event `pairs[·, 1]` of the same class.
+    attributes `known`. A pair compares event `pairs[·, 0]` with event `pairs[·, 1]` of the same class. Where an event
+    is a part of its condition (as of those with s those who have k as well), `condition_totals` is the mass of that.
     """
 
     inputs: int
@@ -90,17 +91,30 @@ class Comparisons:
     pairs: IntArray
     known: tuple[int, ...]
     known_labels: IntArray  # classes × len(known)
+    condition_totals: NDArray[Any] | None = None
 
     @property
-    def totals(self) -> NDArray[Any]:
+    def event_totals(self) -> NDArray[Any]:
         """The exact mass of every event."""
         totals = np.zeros(len(self.of_class), dtype=self.weight.dtype)
         np.add.at(totals, self.event, self.weight)
         return totals
 
     @property
+    def totals(self) -> NDArray[Any]:
+        """The exact mass that the chances of every event are shares of: its own, or that of its condition."""
+        return self.event_totals if self.condition_totals is None else self.condition_totals
+
+    @property
+    def masses(self) -> FloatArray:
+        """The chance of every event given its condition: 1 where it is the condition itself."""
+        if self.condition_totals is None:
+            return np.ones(len(self.of_class))
+        return np.asarray(self.event_totals / self.condition_totals, dtype=np.float64)
+
+    @property
     def distributions(self) -> Matrix:
-        """P(input | event), a row per event, as floats."""
+        """P(input | event), or P(input and event | condition), a row per event, as floats."""
         totals = self.totals
         p = np.asarray(self.weight / totals[self.event], dtype=np.float64)
         return matrix(p, self.event, self.input, (len(totals), self.inputs))

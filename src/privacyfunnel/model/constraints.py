@@ -46,13 +46,9 @@ class LinearConstraints:
     @classmethod
     def from_comparisons(cls, block: Comparisons, prior: Joint, joint: Joint, sees_secret: bool) -> LinearConstraints:
         """The rows of a block of comparisons under `prior`, over the inputs that occur in `joint`."""
-        p_z = joint.p_sx.ravel() if sees_secret else joint.p_x
-        inputs = np.flatnonzero(p_z)
-        lift = np.divide(1.0, p_z, out=np.zeros_like(p_z), where=p_z > 0)
-        p = block.distributions
-        lifted = (p * lift if isinstance(p, np.ndarray) else sparse.csr_array(p.multiply(lift[None, :])))[:, inputs]
+        lifted, inputs = lift(block, joint, sees_secret)
         classes = len(block.known_labels)
-        members = np.zeros((classes, len(p_z)), dtype=bool)
+        members = np.zeros((classes, block.inputs), dtype=bool)
         members[block.of_class[block.event], block.input] = True
         return cls(
             functionals=lifted,
@@ -312,6 +308,16 @@ class LinearConstraints:
             return None
         first = single[np.unique(of, return_index=True)[1]]
         return dense(self.functionals[first])
+
+
+def lift(block: Comparisons, joint: Joint, sees_secret: bool) -> tuple[Matrix, IntArray]:
+    """L_E(z) = P(z | E) / p(z) of every event, over the inputs that occur in `joint`; and which these are."""
+    p_z = joint.p_sx.ravel() if sees_secret else joint.p_x
+    inputs = np.flatnonzero(p_z)
+    factor = np.divide(1.0, p_z, out=np.zeros_like(p_z), where=p_z > 0)
+    p = block.distributions
+    lifted = p * factor if isinstance(p, np.ndarray) else sparse.csr_array(p.multiply(factor[None, :]))
+    return lifted[:, inputs], inputs
 
 
 def _class_shares(block: Comparisons, prior: Joint) -> FloatArray:

@@ -38,8 +38,13 @@ class Promise(ABC):
     def __init_subclass__(cls, *, named: bool = True) -> None:
         """A promise that is nothing but its size can be asked for by name, and written into files and read again."""
         adopt_deprecated_overrides(cls)
+        name = cls.__name__.lower()
+        if named and name in PROMISES and PROMISES[name].__module__ != cls.__module__:
+            raise ParameterError(
+                f"There is a promise '{name}' already, in {PROMISES[name].__module__}. Rename this one."
+            )
         if named:
-            PROMISES[cls.__name__.lower()] = cls
+            PROMISES[name] = cls
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
@@ -290,8 +295,8 @@ class PopulationPromise(ExtendedPromise, named=False):
         object.__setattr__(self, "people", population)
         object.__setattr__(self, "epsilon", promise.epsilon)
         object.__setattr__(self, "_made", {})
-        next(promise.group_pairs(2, 1, False), None)  # refuses a promise that does not say what it compares …
         if joint is not None:
+            next(promise.group_pairs(2, 1, False), None)  # refuses a promise that does not say what it compares …
             population.rule.groups(joint)  # … and a sample that is too small
 
     @property

@@ -8,10 +8,12 @@ those who share some attributes. A new promise is a class that says which groups
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 
+from privacyfunnel import plugins
 from privacyfunnel.arrays import BoolArray, IntArray
 from privacyfunnel.errors import ParameterError, check_epsilon
 from privacyfunnel.model.belief_bounds import factor_bounds, odds_bounds
@@ -23,6 +25,7 @@ __all__ = [
     "LIP",
     "PROMISES",
     "SRLIP",
+    "MissingPromise",
     "Population",
     "PopulationPromise",
     "PriorsPromise",
@@ -31,6 +34,7 @@ __all__ = [
     "pairs_with_everybody",
     "resolve_promise",
     "secret_pairs",
+    "stated_promise",
 ]
 
 
@@ -115,7 +119,46 @@ def resolve_promise(kind: Promise | str, epsilon: float | None = None) -> Promis
 
 
 def find_promise(name: str, epsilon: float) -> Promise:
-    """The promise of that name: lip, ldp or srlip."""
-    if name.lower() not in PROMISES:
-        raise ParameterError(f"A promise is one of {', '.join(PROMISES)}; there is none called '{name}'.")
-    return PROMISES[name.lower()](epsilon)
+    """The promise of that name: lip, ldp, srlip, or one that another package adds."""
+    kind = _find_kind(name.lower())
+    if kind is None:
+        known = ", ".join(dict.fromkeys((*PROMISES, *plugins.plugin_names(plugins.PROMISES))))
+        raise ParameterError(f"A promise is one of {known}; there is none called '{name}'.")
+    return kind(epsilon)
+
+
+def stated_promise(name: str, epsilon: float) -> Promise:
+    """The promise that a file names, which can be read where the package that adds it is missing."""
+    kind = _find_kind(name.lower())
+    return MissingPromise(epsilon, name) if kind is None else kind(epsilon)
+
+
+def _find_kind(name: str) -> type[Promise] | None:
+    if name in PROMISES:
+        return PROMISES[name]
+    loaded = plugins.load_plugin(plugins.PROMISES, name)
+    if loaded is None:
+        return None
+    if not (isinstance(loaded, type) and issubclass(loaded, Promise) and loaded.__name__.lower() == name):
+        raise ParameterError(f"The promise '{name}' of another package must be a class of that name; it is {loaded!r}.")
+    return loaded
+
+
+@dataclass(frozen=True)
+class MissingPromise(Promise, named=False):
+    """A promise by its name and size alone, as a file states it: it can be shown, and neither checked nor promised."""
+
+    title: str
+
+    @property
+    def name(self) -> str:
+        return self.title
+
+    def with_epsilon(self, epsilon: float) -> MissingPromise:
+        return MissingPromise(epsilon, self.title)
+
+    def group_pairs(self, c: int, m: int, sees_secret: bool) -> Iterator[GroupPairs]:
+        raise ParameterError(
+            f"The promise '{self.title}' is added by a package that is not installed here. Install it to measure or "
+            "check the promise; to estimate, or to draw rows without the secret, it is not needed."
+        )

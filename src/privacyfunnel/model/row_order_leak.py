@@ -38,11 +38,12 @@ class OrderLeak:
         return self.guessed > self.base
 
     def __str__(self) -> str:
-        naming = f"naming the commonest value gets {format_percent(self.base)}"
         if not self.is_leak:
-            return f"neighbouring rows say nothing about the secret that chance does not ({naming})"
+            return f"neighbours predict the secret no better than the base rate, {format_percent(self.base)}"
         share = format_percent(self.guessed, up=True)
-        return f"the secret of {share} of the rows can be guessed from {self.how} ({naming})"
+        return (
+            f"the secret of {share} of the rows can be guessed from {self.how}; base rate {format_percent(self.base)}"
+        )
 
 
 class NeighbourGuesses:

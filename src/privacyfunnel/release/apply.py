@@ -2,27 +2,31 @@
 
 A protocol that was designed once draws next month's rows, here or elsewhere. What is certified is its promise about
 the table it was designed on (or about the people whom that table was a sample of, where this was asked for). On other
-rows it leaks what it leaks there: that is measured where they carry the secret, and said.
+rows it leaks what it leaks there: that is measured where they carry the secret, before anything is drawn. Rows on which
+more leaks than was promised are refused unless the owner accepts that, and then a notice beside them says so.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privacyfunnel.arrays import IntArray
-from privacyfunnel.errors import OutputError, TableError
+from privacyfunnel.errors import GuaranteeError, OutputError, ParameterError, TableError
+from privacyfunnel.formatting import format_epsilon, format_number
 from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.sampling import RowKey
 from privacyfunnel.mechanisms.sealing import SealedProtocol
+from privacyfunnel.mechanisms.signatures import Signer, load_signed_protocol, read_signed_text
 from privacyfunnel.model.row_order_leak import OrderLeak
 from privacyfunnel.release.bound_table import BoundTable, TableLeak
 from privacyfunnel.release.findings.kept_columns import KeptColumn, kept_column_statements
 from privacyfunnel.spec import ReleaseSpec
 from privacyfunnel.spec.checks import find_source
-from privacyfunnel.spec.fields import BLUR, ERROR
+from privacyfunnel.spec.fields import BLUR, DROP, ERROR
 from privacyfunnel.spec.keywords import accept_older_keywords, combine, require_spec
 
 if TYPE_CHECKING:
@@ -32,6 +36,8 @@ if TYPE_CHECKING:
     from privacyfunnel.tables.coding.contingency import UnknownRows
     from privacyfunnel.tables.readers.table_files import TableSource
     from privacyfunnel.tables.readers.table_interface import Table
+
+MODEL_PROMISE = "the promise is about the published model, whatever these rows are"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,11 +59,17 @@ class Applied:
     beside: tuple[str, ...] = ()  # what a frame carried beside its columns, and was not passed on
     protocol_file: Path | None = None
     remembered: LedgerReport | None = None
+    signer: Signer | None = None  # whose signature beside the protocol file was verified, if there is one
 
     @property
     def kept(self) -> tuple[str, ...]:
-        """Columns that passed through, unprotected."""
+        """Columns that passed through."""
         return tuple(self.spec.keep)
+
+    @property
+    def kept_judged(self) -> bool:
+        """Whether what is published leaks no more than was allowed together with them."""
+        return bool(self.spec.judged_columns) and self.measured is not None and not self.measured.above
 
     @property
     def kept_order(self) -> bool:
@@ -82,10 +94,30 @@ class Applied:
             why = self.unmeasured or f"these rows do not carry {secret}"
             return f"not measured: {why.rstrip('.')}. What was certified is certified for the rows of the design"
         found = self.measured
-        size = "unbounded" if found.epsilon == float("inf") else f"{found.epsilon:.6g}"
+        size = f"{promise.name} ε = {format_epsilon(found.epsilon)}"
+        together = f" together {found.includes}" if found.includes else ""
         if found.above:
-            return f"{promise.name} ε = {size}, ABOVE the {promise.epsilon:g} promised for the rows of the design"
-        return f"{promise.name} ε = {size}, within the {promise.epsilon:g} that was promised, in exact arithmetic"
+            why = f" ({found.why.rstrip('.')})" if found.why else ""
+            return f"{size}{together}, ABOVE the {found.allowed:g} {self._allowed_for}{why}"
+        return f"{size}{together}, within the {found.allowed:g} {self._allowed_for}, in exact arithmetic"
+
+    @property
+    def _allowed_for(self) -> str:
+        asked = self.spec.allowed_epsilon is not None
+        return "asked for these rows" if asked else "promised for the rows of the design"
+
+    @property
+    def notice(self) -> str:
+        """What is said publicly of rows that another ε holds for, or none; nothing of any others."""
+        found, promise, secret = self.measured, self.sealed.promise, " & ".join(self.sealed.domain.secret_columns)
+        if found is None or not (found.above or found.allowed > promise.epsilon):
+            return ""
+        certified = f"{promise.name} ε = {format_number(promise.epsilon)} about {secret} was certified for other rows."
+        if found.above:
+            return f"{certified} On these rows more leaks than that; their owner published them all the same."
+        return (
+            f"{certified} On these rows {promise.name} ε = {format_number(found.allowed)} holds, by exact arithmetic."
+        )
 
     @property
     def not_promised(self) -> tuple[str, ...]:
@@ -95,7 +127,11 @@ class Applied:
         said = []
         if not self.sealed.for_publication or self.spec.seed is not None:
             said.append("This draw came from a seed, which someone may guess: it is NOT FOR PUBLICATION.")
-        if people is None:
+        if self.notice:
+            said.append(self.notice)
+        elif self.measured is not None and people is None:
+            said.append("The promise holds on these rows, by exact arithmetic, and was certified for no later ones.")
+        elif people is None:
             said.append(
                 "The promise was certified for the table that the protocol was designed on. If "
                 f"{secret} goes otherwise with what is published in these rows, they may tell more about it."
@@ -107,7 +143,11 @@ class Applied:
             )
         if self.strangers.rows and self.spec.unknown == BLUR:
             said.append(f"{self.strangers.rows:,} rows hold what the protocol does not know: {self.blurred}.")
-        said += kept_column_statements(self.kept, self.kept_columns, secret, order=self.kept_order)
+        if self.strangers.rows and self.spec.unknown == DROP and self.measured is None:
+            said.append(f"Who is left out can be seen, and may tell {secret}: nothing was measured.")
+        said += kept_column_statements(
+            self.kept, self.kept_columns, secret, order=self.kept_order, judged=self.kept_judged
+        )
         if self.beside:
             said.append(f"Not passed on, for it may hold the secret or names: {', '.join(self.beside)}.")
         twice = (
@@ -143,13 +183,14 @@ def apply(
     from privacyfunnel.tables.readers.lazy_frames import frame_table
 
     spec = combine(spec, keep=keep, unknown=unknown, row_id=row_id, key_file=key_file, bins=bins)
-    sealed = protocol if isinstance(protocol, SealedProtocol) else SealedProtocol.load(protocol)
+    sealed, signer = load_verified(protocol, spec)
     source = frame_table(frame)
     sampler = RowSampler(_bind(source, sealed, spec), spec)
+    measured = measure_drift(sampler.bound_table, spec)
     rows, order = sampler.draw_all(), sampler.order
     columns = [column for column in rows.get_columns() if column.name not in spec.keep]
-    applied = _make_applied(sampler, source.make_frame(columns, spec.keep, order=order))
-    return replace(applied, order=order, beside=source.side_data)
+    applied = _make_applied(sampler, source.make_frame(columns, spec.keep, order=order), measured)
+    return replace(applied, order=order, beside=source.side_data, signer=signer)
 
 
 def apply_file(
@@ -161,11 +202,10 @@ def apply_file(
 ) -> Applied:
     """Draw the rows of a file of any size, or a `Query`, from a protocol file, into the file `spec.into`, all or none.
 
-    A folder of parts, or a pattern such as `part-*.csv`, goes into a folder of parts of the same names and sizes. The
+    A folder of parts, or a pattern such as `part-*.csv`, goes into a folder of as many parts of equal size. The
     release is recorded in the owner's ledger; a second one of the same rows about the same secret is refused unless the
     spec says `again`.
     """
-    from privacyfunnel.mechanisms.protocol_file import read_text
     from privacyfunnel.release.destinations import resolve_destination
     from privacyfunnel.release.ledger.ledger_file import Ledger, ledger_path
     from privacyfunnel.release.ledger.repeats import ProtocolText
@@ -174,7 +214,7 @@ def apply_file(
 
     spec = require_spec(spec, "apply_file(protocol, source")
     protocol, source, into = Path(protocol), find_source(source, spec.query), spec.require_into()
-    text = read_text(protocol)
+    text, signer = read_signed_text(protocol, signed_by=spec.signed_by)
     sealed = SealedProtocol.from_text(text, str(protocol))
     table = source.open(spec.dialect)
     place = resolve_destination(table, into, force=spec.force)
@@ -184,14 +224,27 @@ def apply_file(
     book = Ledger(ledger_path(source) if spec.ledger is None else spec.ledger)
 
     def finish(parts: StagedFiles, drawn: Path, remembered: LedgerReport) -> Applied:
-        return replace(_make_applied(sampler, into), protocol_file=protocol, remembered=remembered)
+        applied = _make_applied(sampler, into, measured)
+        if applied.notice:
+            parts.begin(place.notice).write_text(f"{applied.notice}\n", encoding="utf-8")
+        return replace(applied, protocol_file=protocol, remembered=remembered, signer=signer)
 
     with book.open_session() as salt:
         if watch:
             watch("counting", 0)
         sampler = RowSampler(_bind(table, sealed, spec), spec, watch)
+        measured = measure_drift(sampler.bound_table, spec)
         written, of_secret = ProtocolText(protocol, text), (spec.bin_rules, spec.merges)
         return publish(sampler, place, source, written, (book, salt), finish, spec=spec, of_secret=of_secret)
+
+
+def load_verified(protocol: SealedProtocol | str | Path, spec: ReleaseSpec) -> tuple[SealedProtocol, Signer | None]:
+    """The protocol, and whose signature was verified where it is a file that was signed."""
+    if not isinstance(protocol, SealedProtocol):
+        return load_signed_protocol(protocol, signed_by=spec.signed_by)
+    if spec.signed_by is not None:
+        raise ParameterError(f"A signature is of a file. Name the protocol's file, or leave out {hint('signed_by')}.")
+    return protocol, None
 
 
 def _bind(table: Table, sealed: SealedProtocol, spec: ReleaseSpec) -> BoundTable:
@@ -213,6 +266,31 @@ def _bind(table: Table, sealed: SealedProtocol, spec: ReleaseSpec) -> BoundTable
     return met
 
 
+def measure_drift(met: BoundTable, spec: ReleaseSpec) -> TableLeak | None:
+    """What is published of these rows leaks; refused beyond the promise, unless the owner accepts that."""
+    found = met.measure_leak(spec.judged_columns, spec.unknown, spec.allowed_epsilon)
+    refuse_drift(found, met.sealed, spec)
+    return found
+
+
+def refuse_drift(found: TableLeak | None, sealed: SealedProtocol, spec: ReleaseSpec) -> None:
+    """Refuse rows on which more leaks than was promised, unless the owner accepts that."""
+    if found is None or not found.above or spec.accept_drift:
+        return
+    promise, secret = sealed.promise, " & ".join(sealed.domain.secret_columns)
+    amount = "without bound" if math.isinf(found.epsilon) else f"up to ε = {format_epsilon(found.epsilon)}"
+    together = f", together {found.includes}" if found.includes else ""
+    why = f": {found.why.rstrip('.')}" if found.why else ""
+    keep = f"leave out {hint('keep')}, or keep unjudged ({hint('accept_kept')}); " if spec.judged_columns else ""
+    raise GuaranteeError(
+        f"{promise.name} ε = {format_number(found.allowed)} about {secret} must hold on these rows; there the "
+        f"protocol leaks {amount}{together}{why}. Allow a larger {hint('epsilon')} for these rows, or design a "
+        f"protocol for them, with rare values merged ({hint('merge_rare', 10)}), or beforehand for the population "
+        f"({hint('population', '95%')}); {keep}{hint('accept_drift')} publishes them all the same, and a notice says "
+        "so."
+    )
+
+
 def unknown_rows_error(found: UnknownRows, rows: int, answered: bool = False) -> TableError:
     """How many rows hold what is not known, and in which columns; never what they hold."""
     where = [f"{count:,} in {column}" for column, count in found.columns.items()]
@@ -225,7 +303,7 @@ def unknown_rows_error(found: UnknownRows, rows: int, answered: bool = False) ->
     )
 
 
-def _make_applied(outgoing: RowSampler, table: Any) -> Applied:
+def _make_applied(outgoing: RowSampler, table: Any, measured: TableLeak | None) -> Applied:
     """What was done, once all rows were drawn."""
     met, spec = outgoing.bound_table, outgoing.spec
     used = {*(at.name for at in met.sealed.domain.attributes), *met.sealed.domain.secret_columns, *spec.keep}
@@ -237,8 +315,8 @@ def _make_applied(outgoing: RowSampler, table: Any) -> Applied:
         strangers=met.encoding.unknown_rows,
         unchanged=outgoing.unchanged_share,
         dropped=tuple(name for name in met.encoding.table.columns if name not in used),
-        measured=met.measure_leak(),
-        unmeasured=met.unmeasured,
+        measured=measured,
+        unmeasured=met.unmeasured or (MODEL_PROMISE if met.sealed.model is not None and met.has_secret else ""),
         order_tells=outgoing.measure_row_order(),
         kept_columns=outgoing.kept_columns(),
     )

@@ -6,6 +6,7 @@ secret it is measured, on the same integers and as exactly, and said.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,10 +17,16 @@ import numpy as np
 from privacyfunnel.arrays import IntArray
 from privacyfunnel.errors import ColumnError, SizeError, TableError
 from privacyfunnel.hints import hint
+from privacyfunnel.mechanisms.exact_arithmetic import ExactLeak, exp_below
+from privacyfunnel.mechanisms.kept_leakage import kept_leakage
 from privacyfunnel.mechanisms.mechanism import Mechanism
-from privacyfunnel.mechanisms.sealing import SealedProtocol, exact_worst_leak
+from privacyfunnel.mechanisms.sealing import SMALLEST_EPSILON, SealedProtocol, exact_worst_leak
 from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.kept_promise import KeptCounts
+from privacyfunnel.model.promises import Promise
 from privacyfunnel.release.domain_coding import published_variable
+from privacyfunnel.release.kept_counts import count_records
+from privacyfunnel.spec.fields import DROP, ERROR
 from privacyfunnel.tables.coding.bins import Bins
 from privacyfunnel.tables.coding.known_domain import encode_published
 from privacyfunnel.tables.coding.merges import Merge
@@ -32,16 +39,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TableLeak:
-    """What a protocol leaks on rows that it was not certified for."""
+    """What a protocol leaks on rows that it was not certified for, by all that is published of them."""
 
-    epsilon: float  # exact, rounded up to a float; infinite where it is unbounded
-    promised: float
-    rows: int  # that it was measured on: those whose values are known
+    epsilon: float  # exact, rounded up to a float; infinite where it is unbounded, or nothing bounds it
+    allowed: float  # the promise for the rows of the design, or what was asked for these
+    above: bool  # whether it is more than that, by exact comparison
+    rows: int  # that it was measured on
+    includes: str = ""  # what was measured together with the outputs, in words
+    why: str = ""  # why nothing bounds it, where nothing does
 
-    @property
-    def above(self) -> bool:
-        """Whether that is more than was promised for the rows of the design."""
-        return not self.epsilon <= self.promised
+    @classmethod
+    def from_ratio(cls, worst: ExactLeak, promise: Promise, rows: int) -> TableLeak:
+        """The leak of that ratio, compared exactly."""
+        limit = max(promise.epsilon, SMALLEST_EPSILON)
+        above = worst.exceeds(exp_below(limit))
+        epsilon = worst.leak.epsilon if above else min(worst.leak.epsilon, limit)
+        return cls(epsilon, promise.epsilon, above, rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,11 +162,80 @@ class BoundTable:
         inputs = (self._secret[s][:, None] * len(table.combos) + x).reshape(-1) if self.sealed.sees_secret else x
         return joint, self.sealed.mechanism.restrict_inputs(inputs)
 
-    def measure_leak(self) -> TableLeak | None:
-        """What the protocol leaks on these rows, in exact arithmetic; None where they do not carry the secret."""
-        if not self.has_secret or self.known_joint is None:
+    def measure_leak(
+        self,
+        keep: Sequence[str] = (),
+        unknown: str = ERROR,
+        epsilon: float | None = None,
+        counts: str | None = None,
+    ) -> TableLeak | None:
+        """What is published of these rows leaks, in exact arithmetic; None where they do not carry the secret.
+
+        That is the output together with the columns to `keep`, and, of rows whose values are `unknown`, what is
+        published in their stead, or that they are left out. It is compared with the promise, or with another `epsilon`.
+        Where a row stands for several, the column `counts` says for how many.
+        """
+        strange = bool(self.encoding.unknown_rows.rows)
+        left_out = strange and unknown == DROP
+        of_model = self.sealed.model is not None and not keep and not left_out
+        if not self.has_secret or self.known_joint is None or of_model:
             return None
-        joint, law = self.known_joint
         promise = self.sealed.promise.table_promise
-        worst = exact_worst_leak(law, promise, joint)
-        return TableLeak(worst.leak.epsilon, promise.epsilon, joint.total)
+        promise = promise if epsilon is None else promise.with_epsilon(epsilon)
+        if not (strange or keep or counts):
+            joint, law = self.known_joint
+            return TableLeak.from_ratio(exact_worst_leak(law, promise, joint), promise, joint.total)
+        parts = [f"with the kept {', '.join(keep)}" if keep else "", "with who is left out" if left_out else ""]
+        includes, why = " and ".join(filter(None, parts)), self._why_unbounded(promise)
+        try:
+            if not why:
+                joint, law, kept = self._published_counts(count_records(self.encoding, keep, counts), unknown)
+                found, rows = kept_leakage(law, promise, joint, kept), int(kept.weights.sum())
+                return TableLeak(found.epsilon, promise.epsilon, not found.keeps, rows, includes)
+        except SizeError as error:
+            why = error.sentence
+        return TableLeak(math.inf, promise.epsilon, True, self.encoding.rows, includes, why)
+
+    def _why_unbounded(self, promise: Promise) -> str:
+        """Why nothing bounds what these rows leak together with kept columns or rows of unknown values, if so."""
+        if self.sealed.model is not None:
+            return "the published model says nothing of them"
+        if self.encoding.unknown_rows.rows and (promise.guards_known_attributes or self.sealed.sees_secret):
+            kind = "a protocol that looks at the secret" if self.sealed.sees_secret else promise.name
+            return f"on rows whose values the protocol does not know {kind} cannot be measured"
+        return ""
+
+    def _published_counts(self, counts: KeptCounts, unknown: str) -> tuple[Joint, Mechanism, KeptCounts]:
+        """All rows as the protocol draws them: those with unknown values by what stands for them.
+
+        A row that is left out shows neither output nor kept columns, so it has a kept value of its own, and the same
+        input as all others that are left out. A row that is published as one of 256 inputs counts as 1/256 of each.
+        """
+        law, domain, cells, rows = self.sealed.mechanism, self.sealed.domain, counts.cells, counts.weights
+        known, listed = cells[:, 1] >= 0, True
+        others, times = cells[~known].copy(), np.ones(1, dtype=np.int64)
+        if unknown == DROP:
+            others[:, 1], others[:, 2] = cells[known][0, 1], cells[:, 2].max() + 1
+        elif law.anything_else is not None:
+            others[:, 1], listed, law = law.anything_else, bool(known.all()), law.list_anything_else()
+        elif len(others):
+            assert self.sealed.substitutes is not None  # the row sampler refuses to blur without
+            inputs, times = np.unique(self.sealed.substitutes, return_counts=True)
+            others = np.repeat(others, len(inputs), axis=0)
+            others[:, 1] = np.tile(inputs, int((~known).sum()))
+        cells = np.concatenate([cells[known], others])
+        rows = np.concatenate([rows[known] * times.sum(), np.outer(rows[~known], times).reshape(-1)])
+        (s, of_s), (x, of_x) = (np.unique(cells[:, j], return_inverse=True) for j in (0, 1))
+        weights = np.zeros((len(s), len(x)), dtype=np.int64)
+        np.add.at(weights, (of_s.reshape(-1), of_x.reshape(-1)), rows)
+        table = self.encoding.contingency
+        secrets, name = tuple(table.secret_labels[i] for i in s), " & ".join(table.secret.columns)
+        joint = (
+            Joint(weights, secrets, domain.attributes, domain.combos[x], name)
+            if listed
+            else Joint.from_counts(weights, secrets, secret_name=name)
+        )
+        inputs = (self._secret[s][:, None] * len(domain.combos) + x).reshape(-1) if law.sees_secret else x
+        cells = np.column_stack([of_s.reshape(-1), of_x.reshape(-1), cells[:, 2]])
+        codes = counts.codes if known.all() else None
+        return joint, law.restrict_inputs(inputs), KeptCounts(counts.columns, cells, rows, codes)

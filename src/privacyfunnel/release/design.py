@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,15 +17,18 @@ from privacyfunnel.designs.method_selection import AUTO, Choice, apply_default_u
 from privacyfunnel.designs.methods import Design, Effort, Options
 from privacyfunnel.errors import ColumnError, GuaranteeError, OutputError, ParameterError, SizeError
 from privacyfunnel.mechanisms.input_domain import ColumnShares, build_substitutes
+from privacyfunnel.mechanisms.kept_leakage import kept_columns_error, kept_leakage, refuse_kept_alone
 from privacyfunnel.mechanisms.outcomes import build_outcomes
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.kept_promise import KeptCounts, KeptPromise
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.uses.use import Information, Use, UseValue
 from privacyfunnel.release.findings.published_shares import share_statements
 from privacyfunnel.release.hazard_check import check_hazards
+from privacyfunnel.release.model_design import FittedModel, fit_model
 from privacyfunnel.release.population_scope import extend_effort, obstacle, rows_only_worth
-from privacyfunnel.release.private_design import design_statements, make_private_design
+from privacyfunnel.release.private_design import design_statements, make_private_design, model_scope_statement
 from privacyfunnel.spec import ReleaseSpec
 from privacyfunnel.spec.checks import find_source
 from privacyfunnel.spec.fields import OUTCOMES
@@ -32,11 +36,13 @@ from privacyfunnel.spec.keywords import accept_older_keywords, combine, require_
 
 if TYPE_CHECKING:
     from privacyfunnel.designs.interface import Progress
+    from privacyfunnel.release.ledger.ledger_file import Entry
     from privacyfunnel.tables.coding.contingency import Contingency
     from privacyfunnel.tables.coding.encoding import Encoding
     from privacyfunnel.tables.readers.table_files import TableSource
     from privacyfunnel.tables.readers.table_interface import Table
 
+BESIDE_KEPT = ("optimal", "randomised-response", "conditional-reporting", "forced-response")  # see kept columns
 ROUNDING = 1e-9  # relative: gaps that differ by less are the same
 QUICK = Effort(gap=0.01, time_limit=4.0)  # how well a table is solved that is only compared with, in nats and seconds
 
@@ -55,12 +61,16 @@ class DesignResult:
     rows_alone: UseValue | None = (
         None  # what these rows alone would keep, where the people were promised without asking
     )
+    fitted: FittedModel | None = None  # the model that it was made from, and the table by its labels; the owner's own
     protocol_file: Path | None = None  # where it was written, and what its codes stand for
     codebook: Path | None = None
+    noise: tuple[Entry, ...] = ()  # the times that noise was drawn for the counts of these rows before
 
     @property
     def rows(self) -> int:
         """How many rows it was designed on."""
+        if self.sealed.model is not None:
+            return self.sealed.model.rows
         people = self.sealed.promise.population
         return self.joint.total if people is None else people.rows
 
@@ -89,7 +99,10 @@ class DesignResult:
                 f"{100 * people.confidence:g} % confidence: for later rows, if they are of the same people. Secrets of "
                 f"fewer than {people.rule.rare} rows, or of none, are promised as one group; audit states each."
             )
-        design = design_statements(promise, secret, codebook=bool(self.sealed.outcomes), to_owner=True)
+        spent = float(sum(Fraction(entry.noise) for entry in self.noise))
+        if self.sealed.model is not None:
+            about = model_scope_statement(secret)
+        design = design_statements(self.sealed, to_owner=True, spent=spent)
         return (about, *share_statements(self.sealed), *design)
 
     @property
@@ -159,11 +172,14 @@ def design_file(
 ) -> DesignResult:
     """Design the protocol for a file, a `Query` or the table of the spec, and write it to `spec.into`.
 
-    A codebook is written beside it where the table will show codes. Nothing is drawn. With `spec.counts` the file has a
-    row per combination, and that column is the number of rows of each.
+    A codebook is written beside it where the table will show codes. No row is drawn. A private design is recorded in
+    the owner's ledger before its noise is drawn; a second one for the same rows is refused unless the spec says
+    `again`. With `spec.counts` the file has a row per combination, and that column is the number of rows of each.
     """
     from privacyfunnel.atomic_files import atomic_files, check_target, ensure_folder
     from privacyfunnel.release.codebook import codebook
+    from privacyfunnel.release.ledger.ledger_file import Ledger, ledger_path
+    from privacyfunnel.release.ledger.noise_draws import record_noise
     from privacyfunnel.release.release_files import CODEBOOKS
     from privacyfunnel.tables.writers.table_writer import write_batches
 
@@ -174,12 +190,18 @@ def design_file(
         raise OutputError(f"a protocol file must be called something.json; '{into.name}' is not. Rename it.")
     for path in (into, book) if into.parent.exists() else ():
         check_target(path, force=force)
-    table = find_source(source or spec.table, spec.query).open(spec.dialect)
+    origin = find_source(source or spec.table, spec.query)
+    table = origin.open(spec.dialect)
     check_hazards(table, spec)
     if watch:
         watch("counting", 0)
     contingency = count_table(table, spec).contingency if spec.counts is None else _count_table_contingency(table, spec)
-    found = design_from_counts(contingency, spec, progress)
+    noise: tuple[Entry, ...] = ()
+    if spec.is_private_design:
+        ledger = Ledger(ledger_path(origin) if spec.ledger is None else spec.ledger)
+        with ledger.open_session() as salt:
+            noise = record_noise(ledger, contingency, spec, origin, into, salt)
+    found = replace(design_from_counts(contingency, spec, progress), noise=noise)
     codes, owners = codebook(found.sealed, found.joint), not spec.is_private_design
     with ensure_folder(into.parent), atomic_files(into.parent, force=force) as parts:
         parts.begin(into.name, owner_only=owners).write_text(found.sealed.to_text(), encoding="utf-8")
@@ -211,20 +233,29 @@ def count_table(table: Table, spec: ReleaseSpec) -> Encoding:
     return encode(table, secret=secret, publish=publish, bins=bins, merges=merges, keep=keep, ids=ids)
 
 
-def design_from_counts(contingency: Contingency, spec: ReleaseSpec, progress: Progress | None = None) -> DesignResult:
-    """The protocol that the spec asks for, sealed, with the columns and bins of the table in its domain."""
+def design_from_counts(
+    contingency: Contingency, spec: ReleaseSpec, progress: Progress | None = None, kept: KeptCounts | None = None
+) -> DesignResult:
+    """The protocol that the spec asks for, sealed, with the columns and bins of the table in its domain.
+
+    Where columns are `kept` beside what is published, the promise is about both together.
+    """
     private, asked = make_private_design(spec), spec.options(progress)
     begun = time.monotonic()
-    why_not, alone = "", None
-    if private is not None:  # from here on nothing of the table is looked at but these counts
+    why_not, alone, fitted = "", None, None
+    if spec.publishes_model:  # from here on nothing of the table is looked at but the model
+        fitted = fit_model(contingency, spec)
+        contingency, joint = fitted.contingency, fitted.joint
+        found = _run_method(spec, joint, fitted.promise, asked)
+    elif private is not None:  # from here on nothing of the table is looked at but these counts
         joint, promise = private.draw_noisy_joint(contingency, spec.promise_value, spec.confidence, spec.seed)
         found = _run_method(spec, joint, promise, asked)
     elif not spec.population_if_possible:
         joint = check_joint(contingency)
-        found = _run_method(spec, joint, spec.promise_for(joint), asked)
+        found = _run_method(spec, joint, spec.promise_for(joint), asked, kept)
     else:
         joint = check_joint(contingency)
-        found, why_not = _design_for_population(spec, joint, asked)
+        found, why_not = _design_for_population(spec, joint, asked, kept)
         if not why_not:
             alone = rows_only_worth(found.choice.method, joint, spec.promise_value, found.options)
     choice, options, sealed = found.choice, found.options, found.sealed
@@ -248,9 +279,10 @@ def design_from_counts(contingency: Contingency, spec: ReleaseSpec, progress: Pr
         for_publication=spec.seed is None,
         substitutes=None if sealed.sees_secret else build_substitutes(joint.p_x),
         shares=ColumnShares.from_joint(joint) if spec.with_shares else None,
+        model=None if fitted is None else fitted.model,
     )
     seconds = time.monotonic() - begun
-    return DesignResult(sealed, joint, choice, options, seconds, found.design.worth, why_not, alone)
+    return DesignResult(sealed, joint, choice, options, seconds, found.design.worth, why_not, alone, fitted)
 
 
 class _MethodResult(NamedTuple):
@@ -262,16 +294,40 @@ class _MethodResult(NamedTuple):
     sealed: SealedProtocol
 
 
-def _run_method(spec: ReleaseSpec, joint: Joint, promise: Promise, options: Options) -> _MethodResult:
+def _run_method(
+    spec: ReleaseSpec, joint: Joint, promise: Promise, options: Options, kept: KeptCounts | None = None
+) -> _MethodResult:
     """The protocol of the method that was asked for, or that suits, keeping this promise."""
     choice, options = resolve_method(spec.method, joint, promise, options)
     if spec.use_value is None:
         choice, options = apply_default_use(choice, joint, promise, options, named=spec.method != AUTO)
+    if kept is not None:
+        return _run_beside_kept(choice, joint, promise, options, kept)
     choice, found = make_design(choice, joint, promise, options)
     return _MethodResult(choice, options, found, found.seal())
 
 
-def _design_for_population(spec: ReleaseSpec, joint: Joint, options: Options) -> tuple[_MethodResult, str]:
+def _run_beside_kept(
+    choice: Choice, joint: Joint, promise: Promise, options: Options, kept: KeptCounts
+) -> _MethodResult:
+    """The same where columns are kept: made for both together by the methods that can be, and judged for both.
+
+    The protocol file states the promise about what it publishes, which follows; its bound would be one beside these
+    columns, and is left out.
+    """
+    refuse_kept_alone(promise, joint, kept)
+    together = choice.method in BESIDE_KEPT and not choice.alternative
+    choice, found = make_design(choice, joint, KeptPromise(promise, kept) if together else promise, options)
+    sealed = replace(found.seal(), promise=promise, bound=None)
+    leak = kept_leakage(sealed.mechanism, promise, joint, kept)
+    if not leak.keeps:
+        raise kept_columns_error(promise, joint.secret_name, kept.columns, leak.epsilon)
+    return _MethodResult(choice, options, found, replace(sealed, epsilon=max(sealed.epsilon, leak.epsilon)))
+
+
+def _design_for_population(
+    spec: ReleaseSpec, joint: Joint, options: Options, kept: KeptCounts | None
+) -> tuple[_MethodResult, str]:
     """The protocol for the people, or for these rows alone and why. A faulty spec raises."""
     try:
         why_not = obstacle(spec, joint)
@@ -279,7 +335,7 @@ def _design_for_population(spec: ReleaseSpec, joint: Joint, options: Options) ->
             return _run_method(spec, joint, spec.promise_for(joint), extend_effort(options)), ""
     except (ParameterError, SizeError, GuaranteeError) as error:
         why_not = error.sentence
-    return _run_method(spec, joint, spec.promise_value, options), why_not
+    return _run_method(spec, joint, spec.promise_value, options, kept), why_not
 
 
 def check_joint(contingency: Contingency) -> Joint:

@@ -12,14 +12,15 @@ import numpy as np
 
 from privacyfunnel.atomic_files import StagedFiles, atomic_files, atomic_folder, check_folder
 from privacyfunnel.errors import OutputError
-from privacyfunnel.release.publish import Destination
 from privacyfunnel.release.release_files import OutputFile
 from privacyfunnel.release.row_sampler import RowSampler
 from privacyfunnel.tables.readers.table_files import PartsTable, check_output, check_suffix, table_suffix
 from privacyfunnel.tables.readers.table_interface import Table
 
+NOTICE = "notice.txt"
 
-def resolve_destination(table: Table, into: Path, *, force: bool) -> Destination:
+
+def resolve_destination(table: Table, into: Path, *, force: bool) -> FileDestination | FolderDestination:
     """A file for a table, a folder for one in parts; refused early where it could not appear."""
     if isinstance(table, PartsTable):
         _refuse_own_input(table, into)
@@ -60,20 +61,27 @@ class FileDestination:
         """The folder it is in."""
         return self.table.parent
 
+    @property
+    def notice(self) -> str:
+        """The name of the file beside it that says what does not hold of it, where there is such a thing."""
+        return f"{self.table.name}.{NOTICE}"
+
     def output_files(self, outgoing: RowSampler) -> Sequence[OutputFile]:
         """It alone."""
         return [OutputFile(self.table.name, self.suffix)]
 
     def stage(self) -> AbstractContextManager[StagedFiles]:
-        """One file that appears."""
-        return atomic_files(self.folder, force=self.force)
+        """One file that appears; a notice about the one that it replaces goes."""
+        old = [self.notice] if (self.folder / self.notice).exists() else []
+        return atomic_files(self.folder, force=self.force, also_replace=old)
 
 
 @dataclass(frozen=True, slots=True)
 class FolderDestination:
-    """Parts of the same names and numbers of rows, in a folder that appears whole.
+    """As many parts as there are, in a folder that appears whole.
 
-    In a random order rows go to any part: which part a row was in is part of where it stood.
+    In a random order they have numbers for names, and equal sizes: how the table was cut may tell, by name or size, how
+    many people have a secret. In the order of the table they are its own parts, with their names and rows.
     """
 
     table: Path
@@ -89,8 +97,21 @@ class FolderDestination:
     def suffix(self) -> str:
         return check_suffix(Path(self.source.names[0]))
 
+    @property
+    def notice(self) -> str:
+        """The name of the file that says what does not hold of the parts, where there is such a thing."""
+        return NOTICE
+
     def output_files(self, outgoing: RowSampler) -> Sequence[OutputFile]:
-        """A file per part, with as many rows as are published of it."""
+        """A file per part."""
+        if not outgoing.spec.keep_order:
+            parts = len(self.source.names)
+            bounds = [outgoing.rows * i // parts for i in range(parts + 1)]
+            digits = len(str(parts))
+            return [
+                OutputFile(f"part-{i:0{digits}}{self.suffix}", self.suffix, bounds[i] - bounds[i - 1])
+                for i in range(1, parts + 1)
+            ]
         sizes = self.source.sizes
         if outgoing.rows < sum(sizes):
             stays = np.concatenate(

@@ -15,7 +15,7 @@ def check_hazards(table: Any, spec: ReleaseSpec) -> tuple[str, ...]:
 
     coarser = {rule.column for rule in spec.bin_rules} | {rule.column for rule in spec.merges}
     publish = [] if None in coarser else [column for column in spec.publish if column not in coarser]
-    found = find_hazards(table, secret=spec.secret, publish=publish, keep=spec.keep)
+    found = find_hazards(table, secret=spec.secret, publish=publish, used=(*spec.publish, *spec.keep))
     refused = [hazard for hazard in found if hazard.blocks and hazard.column not in spec.allow]
     if refused:
         more = f" So do {len(refused) - 1} other columns." if len(refused) > 1 else ""

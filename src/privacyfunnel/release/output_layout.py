@@ -23,7 +23,7 @@ from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.protocols.channel_protocol import Labels
 from privacyfunnel.names import unique_label
-from privacyfunnel.tables.readers.column_selection import drop_name
+from privacyfunnel.tables.coding.coders import as_text
 from privacyfunnel.tables.writers.spreadsheet_guard import strip_guards
 
 BETWEEN = " | "  # stands between the members of a set
@@ -207,7 +207,7 @@ class MemberListLayout(_SetLayout):
         return [listed.fill_null(self._none).rename(self.name)]
 
     def recover_codes(self, rows: pl.DataFrame) -> NDArray[Any]:
-        text = _as_text(rows[self.name]).fill_null("")
+        text = as_text(rows[self.name]).fill_null("")
         members = pl.DataFrame({"row": np.arange(len(text)), "member": text.str.split(BETWEEN)}).explode("member")
         members = members.filter(pl.col("member") != self._none)
         codes = strip_guards(members["member"], self.law.members)
@@ -242,7 +242,7 @@ def read_label_codes(rows: pl.DataFrame, names: Sequence[str], columns: Sequence
     """rows × columns: the code of the label that each published column shows; −1 for one that it does not have."""
     found = []
     for name, labels in zip(names, columns, strict=True):
-        text = strip_guards(_as_text(rows[name]).fill_null(""), labels)
+        text = strip_guards(as_text(rows[name]).fill_null(""), labels)
         codes = text.cast(pl.Enum(labels), strict=False).to_physical().cast(pl.Int64)
         found.append(codes.fill_null(-1).to_numpy())
     return np.stack(found, axis=1)
@@ -269,7 +269,3 @@ def _label_columns(names: Sequence[str], texts: Sequence[pl.Series], codes: NDAr
     return [
         text.gather(pl.Series(column)).alias(name) for name, text, column in zip(names, texts, columns, strict=True)
     ]
-
-
-def _as_text(entries: pl.Series) -> pl.Series:
-    return drop_name(entries).cast(pl.String)

@@ -22,7 +22,7 @@ from privacyfunnel.model.uses.use import UseValue
 if TYPE_CHECKING:
     from privacyfunnel.spec import ReleaseSpec
 
-SECONDS, GAP = 20.0, 1e-3  # that the optimum for the people gets, and how near it is sought, where nobody said
+WORK, GAP = 20.0, 1e-3  # nominal seconds that the optimum for the people gets, and how near it is sought, unless asked
 ROWS_SECONDS = 3.0  # to see what these rows alone would keep
 MOST_CELLS = 4000  # of events, two bounds each: up to ten seconds of binomial tails
 
@@ -31,6 +31,8 @@ def obstacle(spec: ReleaseSpec, joint: Joint) -> str:
     """Why the people are not promised anything here, in a sentence; nothing where it can be tried."""
     if spec.average is not None:
         return "an average is kept for these rows only"
+    if spec.judged_columns:
+        return "kept columns are judged on these rows only"
     choice, options = resolve_method(spec.method, joint, spec.promise_value, spec.options())
     mine = find_method(choice.method)
     if mine.trial is not None:  # a chain
@@ -59,7 +61,7 @@ def extend_effort(options: Options) -> Options:
     effort = options.effort
     if effort.time_limit is not None:
         return options
-    return replace(options, effort=replace(effort, gap=max(effort.gap, GAP), time_limit=SECONDS))
+    return replace(options, effort=replace(effort, gap=max(effort.gap, GAP), work_limit=WORK))
 
 
 def rows_only_worth(name: str, joint: Joint, promise: Promise, options: Options) -> UseValue | None:

@@ -15,6 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from privacyfunnel.errors import ColumnError, ParameterError, SizeError
+from privacyfunnel.formatting import format_epsilon, format_number
 from privacyfunnel.hints import hint
 from privacyfunnel.model.credal.noisy_sample_rule import NoisySampleRule
 from privacyfunnel.model.credal.sample_rule import RARE, check_confidence
@@ -22,8 +23,11 @@ from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Population, PopulationPromise, Promise
 from privacyfunnel.model.published.noise import NOISES, NoiseSource, OwnNoise
 from privacyfunnel.model.published.noisy_counts import NoisyCounts, check_design_epsilon
+from privacyfunnel.names import format_names
 
 if TYPE_CHECKING:
+    from privacyfunnel.mechanisms.sealing import SealedProtocol
+    from privacyfunnel.model.published.table_model import TableModel
     from privacyfunnel.spec import ReleaseSpec
     from privacyfunnel.tables.coding.contingency import Contingency
 
@@ -77,23 +81,62 @@ def make_private_design(spec: ReleaseSpec) -> PrivateDesign | None:
     return PrivateDesign(check_design_epsilon(spec.design_epsilon), spec.design_noise)
 
 
-def design_statements(promise: Promise, secret: str, *, codebook: bool, to_owner: bool) -> list[str]:
-    """What the protocol file itself, and the codebook that was computed from it, may give away, in a sentence."""
+def model_scope_statement(secret: str) -> str:
+    """Whom a promise by a published model is about."""
+    return (
+        f"The promise is to whoever believes the published model of {secret}; whoever knows better, such as the "
+        "table's exact frequencies, may learn more."
+    )
+
+
+def _model_statements(sealed: SealedProtocol, model: TableModel, secret: str, spent: float) -> list[str]:
+    design, records = (format_number(float(each)) for each in (model.epsilon, model.total - model.epsilon))
+    whole = format_epsilon(float(model.total) + spent)
+    design += f" and {format_epsilon(spent)} for designs of the same rows before it" if spent else ""
+    found = [
+        f"All public files together move what somebody who believes the model and knows all other rows thinks of a "
+        f"person's {secret} by e^{whole} at most: {design} for the model, {records} for the records."
+    ]
+    if model.delta:
+        few = [f"those of {column} count as '{label}'" for column, label in sealed.domain.rest.items()]
+        of = f" Values with few rows are not named: {', '.join(few)}." if few else ""
+        found.append(
+            f"A label is named because of one person with a chance of {float(model.delta):.0e} at most.{of} The model "
+            f"does not list rare values of {secret} and takes them for average: nothing is promised about one of them."
+        )
+    if model.pooled:
+        found.append(
+            f"Values of {secret} with few rows are one group in the model ({format_names(model.pooled)}): nothing is "
+            "promised that tells them apart."
+        )
+    return found
+
+
+def design_statements(sealed: SealedProtocol, *, to_owner: bool, spent: float = 0.0) -> list[str]:
+    """What the protocol file itself, and the codebook that was computed from it, may give away, in a sentence.
+
+    `spent` is the ε of private designs for the same rows before it.
+    """
+    promise, secret, codebook = sealed.promise, " & ".join(sealed.domain.secret_columns), bool(sealed.outcomes)
+    if sealed.model is not None:
+        return _model_statements(sealed, sealed.model, secret, spent)
     made = "protocol.json and codebook.csv were made" if codebook else "protocol.json was made"
     they = "them" if codebook else "it"
     people = promise.population
     design = None if people is None else people.rule.design_epsilon
     if people is None or design is None:
         advice = f" Only you can read {they}; give {they} away only if nobody knows so much, or use "
-        advice += f"{hint('design_epsilon', 0.5)}."
+        advice += f"{hint('prior', 'model')}."
         return [
             f"{made} from the counts themselves: whoever has {they} and knows all other rows can work out a person's "
             f"{secret}.{advice if to_owner else ''}"
         ]
-    most = promise.epsilon + float(design)
+    most = promise.epsilon + float(design) + spent
+    noise = f"{float(design):g}"
+    noise += f", after designs of ε = {format_epsilon(spent)} for the same rows" if spent else ""
     return [
-        f"{made} from counts with noise of ε = {float(design):g}: together with the rows this moves what somebody who "
-        f"knows all other rows believes about a person's {secret} by e^{most:g} at most, if these rows are an "
+        f"{made} from counts with noise of ε = {noise}: together with the rows this moves what somebody "
+        f"who knows all other rows believes about a person's {secret} by e^{most:g} at most, if these rows are an "
         f"independent sample of people, with confidence {people.confidence:.0%}. Labels and bins of the domain are "
         "public."
     ]

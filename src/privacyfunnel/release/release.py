@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
-from datetime import datetime
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +23,7 @@ from privacyfunnel.release.findings.kept_columns import KeptColumn, kept_column_
 from privacyfunnel.release.findings.population import PopulationBound
 from privacyfunnel.release.findings.published_shares import share_statements
 from privacyfunnel.release.notebook_page import Page, first_rows_html
-from privacyfunnel.release.private_design import design_statements
+from privacyfunnel.release.private_design import design_statements, model_scope_statement
 from privacyfunnel.release.release_files import save_release
 from privacyfunnel.spec import ReleaseSpec
 
@@ -114,13 +113,23 @@ class Release:
 
     @property
     def kept(self) -> tuple[str, ...]:
-        """Columns published unchanged and unprotected."""
+        """Columns published unchanged."""
         return tuple(self.spec.keep)
+
+    @property
+    def kept_judged(self) -> bool:
+        """Whether ε is about kept columns and what is published together."""
+        return bool(self.spec.judged_columns)
 
     @property
     def kept_order(self) -> bool:
         """Whether the rows are in the order of the table."""
         return self.spec.keep_order
+
+    @property
+    def noise_spent(self) -> float:
+        """The ε of private designs for these rows before this one."""
+        return 0.0 if self.remembered is None else self.remembered.noise_spent
 
     @property
     def average(self) -> float | None:
@@ -187,12 +196,8 @@ class Release:
 
     def report(self) -> Page:
         """The owner's page: what was promised, what an attacker could learn, what an analyst gets. For them alone."""
-        from importlib import import_module
-
-        page = import_module("privacyfunnel.report.release_page")  # report is above this package: it reads releases
-        python = f"Python {sys.version.split()[0]}"
-        occasion = page.Occasion(datetime.now().astimezone(), "a frame in memory", python, wording=word_for_python)
-        return Page(page.owner_page(self, occasion, curve=self.spec.curve))
+        # A release knows no report, which reads releases; the package, which is above all its parts, names one.
+        return Page(import_module("privacyfunnel").render_report(self))
 
     def summary(self) -> str:
         """The release in a few lines."""
@@ -208,8 +213,8 @@ class Release:
     def _facts(self) -> list[tuple[str, str]]:
         sealed, promise = self.sealed, self.sealed.promise
         secret = " & ".join(sealed.domain.secret_columns)
-        asked = format_number(promise.epsilon)
-        beliefs = promise.belief_bounds(0.3, promise.epsilon)
+        asked = format_number(sealed.total_epsilon)
+        beliefs = promise.belief_bounds(0.3, sealed.total_epsilon)
         return [
             ("rows", f"{self.rows:,}"),
             ("published", " & ".join(at.name for at in sealed.domain.attributes)),
@@ -253,22 +258,28 @@ class Release:
             )
         if domain.secrets_merged:
             found.append(f"Values of {secret} were merged: the promise does not cover what tells merged values apart.")
-        found += kept_column_statements(self.kept, self.kept_columns, secret, order=self.kept_order)
+        found += kept_column_statements(
+            self.kept, self.kept_columns, secret, order=self.kept_order, judged=self.kept_judged
+        )
         if self.beside:
             found.append(
                 f"Not passed on, for it may hold the secret or names: {', '.join(self.beside)}. "
                 "To publish some of it, make it a column and keep that."
             )
         found += share_statements(self.sealed)
-        found += design_statements(promise, secret, codebook=bool(self.sealed.outcomes), to_owner=to_owner)
+        found += design_statements(self.sealed, to_owner=to_owner, spent=self.noise_spent)
         found += [
             f"{columns} itself is not protected, nor who is in the table: only {secret} is.",
             *(self.suspected if to_owner else ()),
             "A second release of the same rows, or several rows about one person, can leak more than their ε added; "
             "an audit with the other protocols computes it.",
-            _belief_statement(promise, secret, columns),
+            _belief_statement(promise, secret, columns, "the published model" if self.sealed.model else "this table"),
         ]
-        if promise.population is None:
+        if self.sealed.model is not None:
+            leak = self.findings.table_leak
+            known = f": to whoever knows the table's exact frequencies a record leaks ε = {format_epsilon(leak)}"
+            found.append(f"{model_scope_statement(secret)[:-1]}{known if to_owner else ''}.")
+        elif promise.population is None:
             known = (
                 f": for them it is, {self.people.statement} ({self.people.kind})" if to_owner and self.people else ""
             )
@@ -276,14 +287,12 @@ class Release:
         return tuple(found)
 
 
-def _belief_statement(promise: Promise, secret: str, columns: str) -> str:
+def _belief_statement(promise: Promise, secret: str, columns: str, where: str) -> str:
     """The beliefs that the promise is about."""
     if promise.for_any_belief:
-        return (
-            f"It holds for any prior belief about {secret}, for people whose {columns} depends on {secret} as in this "
-            "table."
-        )
+        same = f"for people whose {columns} depends on {secret} as in {where}"
+        return f"It holds for any prior belief about {secret}, {same}."
     return (
-        f"Beliefs are compared with the distribution of {secret} in this table; whoever starts from another belief may "
+        f"Beliefs are compared with the distribution of {secret} in {where}; whoever starts from another belief may "
         "learn more or less."
     )

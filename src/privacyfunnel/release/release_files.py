@@ -11,14 +11,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from privacyfunnel.atomic_files import StagedFiles, atomic_files, check_target
 from privacyfunnel.errors import OutputError, ParameterError
-from privacyfunnel.tables.readers.formats import SUFFIXES
+from privacyfunnel.tables.readers.formats import STEM, SUFFIXES, TABLES
 
 if TYPE_CHECKING:
     from privacyfunnel.mechanisms.sealing import SealedProtocol
     from privacyfunnel.release.row_sampler import RowSampler
 
-STEM = "sanitised"  # the name of a table, before the suffix of its format
-TABLES = tuple(f"{STEM}{suffix}" for suffix in SUFFIXES)
 PROTOCOL = "protocol.json"
 CODEBOOKS = ("codebook.csv", "codebook.tsv")
 SIGNATURE = f"{PROTOCOL}.sig"
@@ -109,8 +107,7 @@ def save_release(table: Any, sealed: SealedProtocol, codebook: Any, into: Path, 
     files = ReleaseFiles(into, suffix, force=force)
     for path in (files.table, files.protocol, files.codebook) if into.exists() else ():
         check_target(path, force=force)
-    people = sealed.promise.population
-    owners = people is None or people.rule.design_epsilon is None  # made from the counts themselves
+    owners = not sealed.has_noisy_design
     with ensure_folder(into), files.stage() as parts:
         rows = frame_table(table)
         write_batches(parts.begin(files.table.name), suffix, rows.batches(rows.columns))

@@ -43,6 +43,7 @@ class ReleaseRun:
         `before_design` sees the counts and may refuse the release before anything is solved.
         """
         from privacyfunnel.names import validate_columns
+        from privacyfunnel.release.kept_counts import count_kept
 
         validate_columns((*spec.secret, *spec.publish), table.columns, "named")
         validate_columns(spec.keep, table.columns, "kept")
@@ -51,7 +52,8 @@ class ReleaseRun:
             watch("counting", 0)
         encoding = count_table(table, spec)
         before_design(encoding.contingency)
-        design = design_from_counts(encoding.contingency, spec, progress)
+        kept = count_kept(encoding, spec.judged_columns) if spec.judged_columns else None
+        design = design_from_counts(encoding.contingency, spec, progress, kept)
         return cls.from_design(encoding, spec, design, watch, warnings)
 
     @classmethod
@@ -67,6 +69,8 @@ class ReleaseRun:
         from privacyfunnel.release.bound_table import BoundTable
         from privacyfunnel.release.row_sampler import RowSampler
 
+        if design.fitted is not None:
+            encoding = encoding.recode(design.fitted.contingency.published)
         return cls(spec, design, RowSampler(BoundTable(design.sealed, encoding, True), spec, watch), warnings)
 
     @property

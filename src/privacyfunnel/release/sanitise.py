@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from privacyfunnel.atomic_files import StagedFiles
     from privacyfunnel.model.promises import Promise
     from privacyfunnel.model.uses.use import Use
+    from privacyfunnel.release.ledger.ledger_file import Entry
     from privacyfunnel.release.ledger.repeats import LedgerReport
+    from privacyfunnel.tables.coding.contingency import Contingency
     from privacyfunnel.tables.readers.table_files import TableSource
 
 __all__ = ["Release", "sanitise", "sanitise_file"]
@@ -70,7 +72,7 @@ def sanitise(
     merge_rare
         Publish values with fewer rows than this as `other`: a number for all columns, or `{"zip": 10}`.
     keep
-        Columns to publish unchanged and unprotected.
+        Columns to publish unchanged. The promise is about them and what is published together.
     """
     from privacyfunnel.tables.readers.lazy_frames import frame_table
 
@@ -118,6 +120,7 @@ def sanitise_file(
     the spec says `again`. A `trial`, such as a demonstration, is recorded and does not count.
     """
     from privacyfunnel.release.ledger.ledger_file import Ledger, ledger_path
+    from privacyfunnel.release.ledger.noise_draws import record_noise
     from privacyfunnel.release.ledger.repeats import ProtocolText, refuse_repeat
     from privacyfunnel.release.publish import output_text_format, publish
     from privacyfunnel.tables.writers.table_writer import write_batches
@@ -143,7 +146,7 @@ def sanitise_file(
             run.release(files.table),
             protocol_file=files.protocol,
             codebook=None if codes is None else files.codebook,
-            remembered=remembered,
+            remembered=replace(remembered, noise=tuple(noise)),
             read_as=table.text_format.detection_notes,
         )
         written = []
@@ -152,13 +155,13 @@ def sanitise_file(
             written.append(into / page.name)
         return replace(release, pages=tuple(written))
 
+    noise: list[Entry] = []
+
+    def before_design(counted: Contingency) -> None:
+        refuse_repeat(book, counted, spec, source, files.table, salt, trial=trial)
+        noise.extend(record_noise(book, counted, spec, source, files.protocol, salt, trial=trial))
+
     with book.open_session() as salt:
-        run = ReleaseRun.start(
-            table,
-            spec,
-            watch,
-            progress,
-            before_design=lambda counted: refuse_repeat(book, counted, spec, source, files.table, salt, trial=trial),
-        )
+        run = ReleaseRun.start(table, spec, watch, progress, before_design=before_design)
         protocol = ProtocolText(files.protocol, run.sealed.to_text())
         return publish(run.sampler, files, source, protocol, (book, salt), finish, spec=spec, trial=trial)

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from privacyfunnel.formatting import format_number
-from privacyfunnel.release.release_files import STEM
 from privacyfunnel.release.sanitise import Release
 from privacyfunnel.report import statements
 from privacyfunnel.report.statements import Occasion
+from privacyfunnel.tables.readers.formats import STEM
 from privacyfunnel.tables.readers.table_files import open_table, table_suffix
 
 _TERMS = """citeAs column equivalentProperty extract field fileProperty fileObject fileSet format includes isLiveDataset
@@ -49,6 +49,7 @@ def description(release: Release, occasion: Occasion) -> str:
     """The text of croissant.json, for a release in a file."""
     table = Path(release.table)
     name, promise = f"{STEM}{table_suffix(table)}", release.sealed.promise
+    whole = format_number(release.sealed.total_epsilon)
     secret, columns = statements.secret_name(release.sealed), statements.column_names(release.sealed)
     how = statements.publication_statement(release.sealed, drawn=False)
     return json.dumps(
@@ -81,9 +82,9 @@ def description(release: Release, occasion: Occasion) -> str:
                 }
             ],
             "rai:personalSensitiveInformation": [
-                f"{secret}: not published; {promise.name} with ε = {format_number(promise.epsilon)} is promised.",
+                f"{secret}: not published; {promise.name} with ε = {whole} is promised.",
                 f"{columns}: randomised, not protected themselves.",
-                *([f"{', '.join(release.kept)}: published unchanged, unprotected."] if release.kept else []),
+                *([f"{', '.join(release.kept)}: published unchanged."] if release.kept else []),
             ],
             "rai:dataManipulationProtocol": f"{how} Made with privacyfunnel.",
             "rai:dataLimitations": [occasion.wording(sentence) for sentence in release.not_promised],

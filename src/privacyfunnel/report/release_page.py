@@ -6,7 +6,9 @@ worst, what an analyst gets, what was changed, what is not promised, and how to 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -15,7 +17,7 @@ from privacyfunnel.audits.side_channel_audit import side_channel
 from privacyfunnel.designs.methods import Effort
 from privacyfunnel.errors import ParameterError
 from privacyfunnel.formatting import format_percent
-from privacyfunnel.hints import hint
+from privacyfunnel.hints import hint, word_for_python
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.release.release_files import ReportPage
 from privacyfunnel.release.sanitise import Release
@@ -28,7 +30,7 @@ from privacyfunnel.report.cost_picture import LOOSE, cost_curve, costs_picture
 from privacyfunnel.report.croissant import description
 from privacyfunnel.report.statements import Occasion, to_sentence
 
-__all__ = ["Occasion", "owner_page", "pages", "public_page"]
+__all__ = ["Occasion", "frame_page", "owner_page", "pages", "public_page"]
 
 MOST_PICTURES = 4  # of several published columns, one each
 SIDE_SECONDS = 1.5  # to measure the leakage to somebody who knows some columns
@@ -51,6 +53,13 @@ def pages(
         yield ReportPage(PUBLIC_REPORT, public_page(release, occasion))
     if croissant:
         yield ReportPage(CROISSANT, description(release, occasion))
+
+
+def frame_page(release: Release) -> str:
+    """The owner's page of a release of a frame, for whoever works in Python."""
+    python = f"Python {sys.version.split()[0]}"
+    occasion = Occasion(datetime.now().astimezone(), "a frame in memory", python, wording=word_for_python)
+    return owner_page(release, occasion, curve=release.spec.curve)
 
 
 def owner_page(
@@ -102,7 +111,7 @@ def public_page(release: Release, occasion: Occasion) -> str:
     percents (benchmarks attacks). Figures of noisy counts are shown.
     """
     sealed = release.sealed
-    picture = public_bars(sealed) if statements.has_noisy_design(sealed) else None
+    picture = public_bars(sealed) if sealed.has_noisy_design else None
     return _render(
         occasion,
         **_common_fields(release),

@@ -21,13 +21,14 @@ from privacyfunnel.formatting import (
     format_places,
     format_points,
 )
-from privacyfunnel.hints import hint, word_for_command_line
+from privacyfunnel.hints import hint, option_name, word_for_command_line
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.names import format_names
-from privacyfunnel.release.release_files import PROTOCOL, STEM
+from privacyfunnel.release.release_files import PROTOCOL
 from privacyfunnel.release.sanitise import Release
 from privacyfunnel.report.analyst import AnalystView
 from privacyfunnel.report.attacker import AttackerView
+from privacyfunnel.tables.readers.formats import STEM
 from privacyfunnel.tables.readers.table_files import table_suffix
 
 MEANING = {
@@ -81,20 +82,8 @@ def column_names(sealed: SealedProtocol) -> str:
 def meaning(sealed: SealedProtocol) -> str:
     """The promise in one or two sentences."""
     promise = sealed.promise
-    template = MEANING.get(promise.name, ANY_MEANING)
-    return template.format(secret=secret_name(sealed), factor=format_factor(promise.epsilon), promise=promise.name)
-
-
-def has_noisy_design(sealed: SealedProtocol) -> bool:
-    """Whether the protocol was computed from noisy counts, so that its figures are public."""
-    return _design_epsilon(sealed) is not None
-
-
-def _design_epsilon(sealed: SealedProtocol) -> float | None:
-    """The ε of the noise in the counts that the protocol was computed from; None if they were exact."""
-    people = sealed.promise.population
-    design = None if people is None else people.rule.design_epsilon
-    return None if design is None else float(design)
+    template, factor = MEANING.get(promise.name, ANY_MEANING), format_factor(sealed.total_epsilon)
+    return template.format(secret=secret_name(sealed), factor=factor, promise=promise.name)
 
 
 def scope_answers(release: Release, side: SideChannel | None) -> list[tuple[str, str]]:
@@ -110,26 +99,35 @@ def scope_answers(release: Release, side: SideChannel | None) -> list[tuple[str,
             answer += f" Measured: {size}, with {sure} confidence, because {people.reason}."
     if people is not None and people.rare_alone:
         answer += f" {to_sentence(people.rare_alone)}"
-    answers = [
-        (f"these {release.rows:,} rows", _rows_answer(sealed, sealed.epsilon)),
-        ("the population they were sampled from", answer),
-    ]
+    rows = (f"these {release.rows:,} rows", _rows_answer(sealed, sealed.epsilon))
+    if sealed.model is not None:
+        leak = format_factor(release.findings.table_leak)
+        rows = ("somebody who knows the table's exact frequencies", f"Not promised. Measured: a factor of {leak}.")
+    answers = [*_model_answers(sealed), rows, ("the population they were sampled from", answer)]
     if side is not None:
         answers.append(("somebody who knows some of the columns", _side_channel_answer(side, sealed)))
-    return [*answers, (f"somebody who also reads {PROTOCOL}", _file_answer(sealed))]
+    return [*answers, (f"somebody who also reads {PROTOCOL}", _file_answer(sealed, release.noise_spent))]
 
 
 def public_scope_answers(sealed: SealedProtocol) -> list[tuple[str, str]]:
     """For whom the promise holds, without figures that depend on exact counts."""
     return [
-        ("the rows of this table", _rows_answer(sealed, sealed.promise.epsilon)),
+        *(_model_answers(sealed) or [("the rows of this table", _rows_answer(sealed, sealed.promise.epsilon))]),
         ("the population they were sampled from", _population_answer(sealed) or "Not promised."),
-        (f"somebody who also reads {PROTOCOL}", "Yes." if has_noisy_design(sealed) else "Not promised."),
+        (f"somebody who also reads {PROTOCOL}", "Yes." if sealed.has_noisy_design else "Not promised."),
     ]
 
 
+def _model_answers(sealed: SealedProtocol) -> list[tuple[str, str]]:
+    if sealed.model is None:
+        return []
+    most, how = format_factor(sealed.total_epsilon), sealed.mechanism.check_method
+    sure = f"Yes, by a factor of at most {most}, checked {how}: anybody can repeat that from {PROTOCOL} alone."
+    return [("somebody who believes the published model", sure)]
+
+
 def _rows_answer(sealed: SealedProtocol, epsilon: float) -> str:
-    if has_noisy_design(sealed):
+    if sealed.has_noisy_design:
         return "No. A private design knows noisy counts only; it promises for the population."
     how = f"checked {sealed.mechanism.check_method}, on the integers that the draw used"
     return f"Yes, by a factor of at most {format_factor(epsilon)}, {how}."
@@ -145,15 +143,17 @@ def _population_answer(sealed: SealedProtocol) -> str:
     )
 
 
-def _file_answer(sealed: SealedProtocol) -> str:
-    design = _design_epsilon(sealed)
+def _file_answer(sealed: SealedProtocol, spent: float) -> str:
+    design = sealed.design_epsilon
     if design is not None:
-        most = format_factor(sealed.promise.epsilon + design)
-        return f"Yes, by a factor of at most {most}: the file was computed from noisy counts."
+        whole = sealed.promise.epsilon + design if sealed.model is None else sealed.total_epsilon
+        before = ", and so were others before it" if spent else ""
+        most = format_factor(whole + spent)
+        return f"Yes, by a factor of at most {most}: the file was computed from noisy counts{before}."
     return (
         "No. The file was computed from exact counts. Somebody who knows all other rows can compute a person's secret "
         "from it. It is readable by you only. Give it to people you trust with the table, or use "
-        f"{hint('design_epsilon', 1)}."
+        f"{hint('prior', 'model')}."
     )
 
 
@@ -167,7 +167,8 @@ def _side_channel_answer(side: SideChannel, sealed: SealedProtocol) -> str:
 
 def prior_statement(sealed: SealedProtocol) -> str:
     """Where beliefs start."""
-    source = "noisy counts that the protocol was computed from" if has_noisy_design(sealed) else "table"
+    source = "noisy counts that the protocol was computed from" if sealed.has_noisy_design else "table"
+    source = source if sealed.model is None else "published model"
     return (
         f"Before the publication, an attacker's best estimate is the share of each value of {secret_name(sealed)} in "
         f"the {source}. A published record changes it within the limits shown here."
@@ -183,7 +184,7 @@ def output_limit_statement(sealed: SealedProtocol, method: str) -> str:
 def examples(sealed: SealedProtocol) -> list[tuple[str, str, str]]:
     """What the promise makes of some probabilities; no figure of the data."""
     promise = sealed.promise
-    ranges = [(prior, *promise.belief_bounds(prior, promise.epsilon)) for prior in EXAMPLES]
+    ranges = [(prior, *promise.belief_bounds(prior, sealed.total_epsilon)) for prior in EXAMPLES]
     if all((low, high) == (0.0, 1.0) for _, low, high in ranges):
         return []
     return [
@@ -213,7 +214,7 @@ def change_statements(release: Release, *, listed: bool) -> list[str]:
             paragraphs.append(f"The table of all replacements is too large for this page; it is in {PROTOCOL}.")
     hidden = [name or NAMELESS for name in (secret_name(sealed), *release.dropped)]
     sentences = [
-        f"Published unchanged and unprotected: {format_names(release.kept)}." if release.kept else "",
+        f"Published unchanged: {format_names(release.kept)}." if release.kept else "",
         f"Not published: {format_names(hidden)}.",
         f"Row order: {'as in the table' if release.kept_order else 'shuffled'}.",
         f"Published as ranges: {format_names(list(domain.bins))}." if domain.bins else "",
@@ -232,24 +233,24 @@ def publication_statement(sealed: SealedProtocol, *, drawn: bool) -> str:
     replaced = f"Each record's {column_names(sealed)} was replaced at random"
     if drawn:
         return f"{replaced}, with the probabilities shown here in whole percents."
-    if has_noisy_design(sealed):
+    if sealed.has_noisy_design:
         return f"{replaced}, with the probabilities in {PROTOCOL}."
     return f"{replaced}. The probabilities are in {PROTOCOL}; they were computed from exact counts."
 
 
 def _promise_fact(sealed: SealedProtocol, note: str) -> tuple[str, str, str]:
-    return "promise", f"ε = {format_number(sealed.promise.epsilon)}", f"{sealed.promise.name} {note}"
+    return "promise", f"ε = {format_number(sealed.total_epsilon)}", f"{sealed.promise.name} {note}"
 
 
 def public_facts(sealed: SealedProtocol) -> list[tuple[str, str, str]]:
     """The figures at the top of a public page."""
-    factor = f"× {format_factor(sealed.promise.epsilon)} at most"
+    factor = f"× {format_factor(sealed.total_epsilon)} at most"
     return [_promise_fact(sealed, f"about {secret_name(sealed)}"), ("change of a belief", factor, "")]
 
 
 def facts(release: Release, attacker: AttackerView, analyst: AnalystView) -> list[tuple[str, str, str]]:
     """The figures at the top of the owner's page."""
-    worst, factor = attacker.worst, format_factor(release.sealed.promise.epsilon)
+    worst, factor = attacker.worst, format_factor(release.sealed.total_epsilon)
     found = [_promise_fact(release.sealed, f"limits every change of belief to ×\N{NO-BREAK SPACE}{factor}")]
     if attacker.has_limit or worst.highest is not None:
         moves = f"{format_percent(worst.prior)} → {format_percent(worst.top, up=True)}"
@@ -266,9 +267,17 @@ def audit_command(release: Release, occasion: Occasion) -> str:
     if release.protocol_file is None:
         return ""
     table = release.protocol_file.parent / f"{STEM}{table_suffix(Path(release.table))}"
-    query = ["--query", occasion.query] if occasion.query else []
+    query = [option_name("query"), occasion.query] if occasion.query else []
     return shlex.join(
-        ["privacyfunnel", "audit", str(release.protocol_file), occasion.source, *query, "--sanitised", str(table)]
+        [
+            "privacyfunnel",
+            "audit",
+            str(release.protocol_file),
+            occasion.source,
+            *query,
+            option_name("sanitised"),
+            str(table),
+        ]
     )
 
 
@@ -294,7 +303,7 @@ def public_provenance(sealed: SealedProtocol, occasion: Occasion) -> list[tuple[
     return [
         ("published columns", column_names(sealed)),
         ("secret columns", ", ".join(sealed.domain.secret_columns)),
-        *(certified if has_noisy_design(sealed) else []),
+        *(certified if sealed.has_noisy_design else []),
         ("made with", f"privacyfunnel {version('privacyfunnel')}"),
         ("date", f"{occasion.when:%Y-%m-%d}"),
     ]

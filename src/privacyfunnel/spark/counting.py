@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from privacyfunnel.arrays import IntArray
+from privacyfunnel.atomic_files import OWNERS_FOLDER
 from privacyfunnel.errors import ColumnError
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.names import unique_label, validate_columns
+from privacyfunnel.release.bound_table import BoundTable, TableLeak
 from privacyfunnel.release.domain_coding import published_variable
+from privacyfunnel.release.kept_counts import MOST_CELLS, too_many_error
+from privacyfunnel.spark.output_folder import is_classic
+from privacyfunnel.spec import ReleaseSpec
 from privacyfunnel.tables.coding.contingency import UnknownRows
 from privacyfunnel.tables.coding.known_domain import KnownCoder, encode_published
 from privacyfunnel.tables.coding.normalisation import normalise_codings
-from privacyfunnel.tables.coding.row_hashes import MOST_BYTES
+from privacyfunnel.tables.coding.row_hashes import (
+    MOST_BYTES,
+    count_inexact_ids,
+    id_texts,
+    inexact_ids_error,
+    repeated_ids_error,
+)
 from privacyfunnel.tables.readers.column_selection import select_columns
 from privacyfunnel.tables.readers.table_files import open_source
 
@@ -29,6 +42,7 @@ def quote_name(name: str) -> str:
 def count_combinations(df: Any, columns: Sequence[str], counts: str) -> pl.DataFrame:
     """How many rows hold each combination of these columns, in the column `counts`."""
     validate_columns(columns, df.columns, "counted")
+    restrict_block_folders(df.sparkSession)
     found = df.groupBy(*(df[quote_name(name)] for name in columns)).count().toArrow()
     return pl.DataFrame({name: found.column(i) for i, name in enumerate([*columns, counts])})
 
@@ -58,14 +72,48 @@ def count_unknown_rows(df: Any, sealed: SealedProtocol) -> tuple[int, UnknownRow
     return int(rows.sum()), UnknownRows(int(rows[strange].sum()), where)
 
 
+def measure_rows(df: Any, sealed: SealedProtocol, spec: ReleaseSpec) -> tuple[TableLeak | None, str]:
+    """The leakage of what is published of these rows, and why it was not measured where they carry the secret."""
+    secret = sealed.domain.secret_columns
+    if not {*secret} <= {*df.columns}:
+        return None, ""
+    columns = [*secret, *(at.name for at in sealed.domain.attributes), *spec.judged_columns]
+    counts = unique_label("rows", columns)
+    different = df.select(*(df[quote_name(name)] for name in columns)).distinct().limit(MOST_CELLS + 1).count()
+    if different > MOST_CELLS and spec.judged_columns:
+        raise too_many_error(spec.judged_columns)
+    if different > MOST_CELLS:
+        return None, f"more than {MOST_CELLS:,} combinations of secret, published and kept values are not counted"
+    table = count_combinations(df, columns, counts)
+    bins, merges = spec.of_secret if spec.secret else (spec.bin_rules, spec.merges)
+    keep, allowed = (*spec.judged_columns, counts), None if spec.secret else spec.allowed_epsilon
+    met = BoundTable.bind(open_source(table), sealed, bins=bins, merges=merges, keep=keep)
+    return met.measure_leak(spec.judged_columns, spec.unknown, allowed, counts), met.unmeasured
+
+
+def restrict_block_folders(session: Any) -> None:
+    """Let nobody else enter the folders on this machine in which Spark keeps blocks: counts of secrets are among them.
+
+    Those of executors elsewhere are in the hands of whoever runs the cluster.
+    """
+    if not is_classic(session):
+        return
+    for place in session._jvm.org.apache.spark.util.Utils.getConfiguredLocalDirs(session._jsc.sc().conf()):
+        for folder in Path(place).glob("blockmgr-*"):
+            with suppress(OSError):  # somebody else's, or a file system without modes
+                folder.chmod(OWNERS_FOLDER)
+
+
 def check_ids(df: Any, row_id: str) -> None:
-    """Refuse ids that are missing, too long or repeated."""
-    text = f"cast({quote_name(row_id)} as string)"
-    rows, there, different, long = df.selectExpr(
+    """Refuse ids that are missing, too long, inexact or repeated, by the canonical text that rows are drawn by."""
+    restrict_block_folders(df.sparkSession)
+    texts = df.selectExpr(quote_name(row_id)).mapInArrow(_id_facts, "id string, bytes long, inexact long")
+    rows, there, different, long, inexact = texts.selectExpr(
         "count(*)",
-        f"count(nullif({text}, ''))",
-        f"count(distinct {text})",
-        f"count_if(octet_length({text}) > {MOST_BYTES})",
+        "count(nullif(id, ''))",
+        "count(distinct id)",
+        f"count_if(bytes > {MOST_BYTES})",
+        "coalesce(sum(inexact), 0)",
     ).first()
     if there < rows:
         raise ColumnError(
@@ -76,8 +124,20 @@ def check_ids(df: Any, row_id: str) -> None:
         raise ColumnError(
             f"a row id has at most {MOST_BYTES} bytes; {long:,} of '{row_id}' have more. Name another column."
         )
+    if inexact:
+        raise inexact_ids_error(row_id, inexact, rows)
     if different < rows:
-        raise ColumnError(
-            f"a row id must tell every row from all others; {rows - different:,} of {rows:,} rows have an id of "
-            f"'{row_id}' that another row has. Name a column in which every value is different."
-        )
+        raise repeated_ids_error(row_id, rows - different, rows)
+
+
+def _id_facts(batches: Iterator[Any]) -> Iterator[Any]:
+    """For each id its canonical text, how long it is, and whether it is a float that is not exact."""
+    import pyarrow as pa
+
+    for batch in batches:
+        entries = pl.Series(batch.column(0))
+        text = id_texts(entries)
+        inexact = np.zeros(len(entries), dtype=np.int64)
+        inexact[:1] = count_inexact_ids(entries)
+        facts = [text.to_arrow().cast(pa.string()), text.str.len_bytes().cast(pl.Int64).to_arrow(), pa.array(inexact)]
+        yield pa.RecordBatch.from_arrays(facts, names=["id", "bytes", "inexact"])

@@ -17,6 +17,7 @@ from privacyfunnel.mechanisms.sampling import RowKey
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.names import unique_label
+from privacyfunnel.release.apply import load_verified
 from privacyfunnel.release.design import design as designed_frame
 from privacyfunnel.spark.counting import count_combinations
 from privacyfunnel.spark.folders import apply_to_folder
@@ -75,8 +76,8 @@ def apply(
     protocol does not know, are counted before anything is drawn. The spec and its shorthand are those of
     :func:`privacyfunnel.apply`.
     """
-    sealed = protocol if isinstance(protocol, SealedProtocol) else SealedProtocol.load(protocol)
     spec = combine(spec, row_id=row_id, key_file=key_file, keep=keep, unknown=unknown)
+    sealed, _ = load_verified(protocol, spec)
     if into is not None:
         return apply_to_folder(sealed, df, spec, OutputFiles(into, file_format, force)).table
     if spec.row_id is None:

@@ -11,6 +11,7 @@ from privacyfunnel.names import unique_label
 from privacyfunnel.release.apply import Applied
 from privacyfunnel.release.codebook import codebook
 from privacyfunnel.release.design import DesignResult, design_from_counts
+from privacyfunnel.release.destinations import NOTICE
 from privacyfunnel.release.release_files import CODEBOOKS, PROTOCOL
 from privacyfunnel.spark.counting import count_combinations
 from privacyfunnel.spark.frame_draw import FrameDraw
@@ -20,8 +21,6 @@ from privacyfunnel.tables.coding.contingency import Contingency
 from privacyfunnel.tables.coding.encoding import contingency_from_counts
 from privacyfunnel.tables.readers.eager_frames import FrameTable
 from privacyfunnel.tables.readers.formats import AUTO_DETECT, Dialect
-
-NOT_MEASURED = "on a cluster the secret is not read again; count it and use audit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +80,7 @@ def write_draw(draw: FrameDraw, folder: HiddenFolder, files: OutputFiles) -> App
     rows = draw.draw_without_ids(folder.path("drawn")) if spec.row_id is None else draw.draw_by_ids()
     folder.write(rows)
     used = {*draw.columns, *sealed.domain.secret_columns, *spec.keep}
-    return Applied(
+    applied = Applied(
         table=files.table,
         sealed=sealed,
         rows=draw.rows,
@@ -89,5 +88,9 @@ def write_draw(draw: FrameDraw, folder: HiddenFolder, files: OutputFiles) -> App
         strangers=draw.strangers,
         unchanged=float("nan"),  # nobody looked at both
         dropped=tuple(name for name in draw.df.columns if name not in used),
-        unmeasured=NOT_MEASURED if {*sealed.domain.secret_columns} <= {*draw.df.columns} else "",
+        measured=draw.measured,
+        unmeasured=draw.unmeasured,
     )
+    if applied.notice:
+        folder.describe(f"_{NOTICE}", f"{applied.notice}\n", public=True)
+    return applied

@@ -9,9 +9,10 @@ from privacyfunnel.errors import ParameterError, TableError
 from privacyfunnel.mechanisms.sampling import RowKey
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.names import validate_columns
-from privacyfunnel.release.apply import unknown_rows_error
+from privacyfunnel.release.apply import refuse_drift, unknown_rows_error
+from privacyfunnel.release.bound_table import TableLeak
 from privacyfunnel.release.output_layout import output_layout
-from privacyfunnel.spark.counting import check_ids, count_unknown_rows, quote_name
+from privacyfunnel.spark.counting import check_ids, count_unknown_rows, measure_rows, quote_name
 from privacyfunnel.spark.executors import ByAttempt, ById, DrawJob
 from privacyfunnel.spark.output_folder import is_classic
 from privacyfunnel.spark.single_draw import draw_once, shuffle_rows
@@ -30,6 +31,8 @@ class FrameDraw:
     there: int  # how many rows there are
     strangers: UnknownRows  # those that hold what the protocol does not know
     columns: tuple[str, ...]  # that are published
+    measured: TableLeak | None  # ε on these rows, where they carry the secret
+    unmeasured: str  # why not, where they do
 
     @classmethod
     def of(cls, sealed: SealedProtocol, df: Any, spec: ReleaseSpec) -> FrameDraw:
@@ -53,7 +56,9 @@ class FrameDraw:
                 f"the frame must hold rows that the protocol knows; it knows none of {rows:,}. Name the table that the "
                 "protocol was made for, or one like it."
             )
-        return cls(sealed, df, spec, rows, strangers, columns)
+        measured, why_not = measure_rows(df, sealed, spec)
+        refuse_drift(measured, sealed, spec)
+        return cls(sealed, df, spec, rows, strangers, columns, measured, why_not)
 
     @property
     def rows(self) -> int:

@@ -20,7 +20,7 @@ from privacyfunnel.spark.single_draw import COMMITTER
 PARQUET, CSV = "parquet", "csv"
 FORMATS = (PARQUET, CSV)
 STEM, WHOLE = "sanitised", "whole"
-OWNERS_FOLDER, OWNERS_ONLY = "700", "600"
+OWNERS_FOLDER, OWNERS_ONLY, PUBLIC = "700", "600", "644"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +81,13 @@ class HiddenFolder:
         writing = rows.write.format(self._files.format).option("header", "true").option(*COMMITTER)
         writing.save(self.path(f"{WHOLE}{self._files.subpath}"))
 
-    def describe(self, name: str, text: str) -> None:
-        """A file of the owner's beside the rows."""
+    def describe(self, name: str, text: str, *, public: bool = False) -> None:
+        """A file beside the rows: the owner's, or everybody's."""
         path = self._hadoop.Path(self.path(f"{WHOLE}/{name}"))
         stream = self._system.create(path)
         stream.write(bytearray(text.encode()))
         stream.close()
-        self._system.setPermission(path, self._hadoop.permission.FsPermission(OWNERS_ONLY))
+        self._system.setPermission(path, self._hadoop.permission.FsPermission(PUBLIC if public else OWNERS_ONLY))
 
     def publish(self) -> None:
         """All of it gets its final name, and what had that name goes; a folder is never moved into another."""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privacyfunnel.errors import ColumnError, ParameterError
 from privacyfunnel.hints import hint
+from privacyfunnel.names import suggest_name
+from privacyfunnel.spec.fields import MODEL, POPULATION_PRIOR, TABLE
+from privacyfunnel.spec.kinds import ALL_COLUMNS
 
 if TYPE_CHECKING:
     from privacyfunnel.tables.readers.table_files import TableSource
@@ -35,13 +38,48 @@ def check_promise(spec: Spec) -> None:
         raise ParameterError(f"{spec.promise} already fixes ε; drop {hint('epsilon')}.")
 
 
+def check_prior(spec: Spec) -> None:
+    """One prior; and what a published model has no room for."""
+    if spec.prior in (MODEL, TABLE) and spec.population is not None:
+        raise ParameterError(
+            f"{hint('prior', spec.prior)} and {hint('population')} name two priors. Leave one of them out, or use "
+            f"{hint('prior', POPULATION_PRIOR)}."
+        )
+    if spec.prior == TABLE and spec.design_epsilon is not None:
+        raise ParameterError(
+            f"{hint('prior', TABLE)} makes the mechanism from the counts themselves, {hint('design_epsilon')} from "
+            f"counts with noise. Leave one of them out, or use {hint('prior', MODEL)}."
+        )
+    if spec.prior != MODEL:
+        return
+    refused = {
+        "with_shares": (spec.with_shares, "a published model states its rows through noise alone; these are exact"),
+        "merge_rare": (spec.merge_rare is not None, "which values are rare is found through noise, and is not public"),
+        "sees_secret": (spec.sees_secret, "the mechanism of a published model reads only what is published"),
+        "keep": (bool(spec.keep), "a kept column is published as it is, and no ε would cover it"),
+        "keep_order": (spec.keep_order, "the order of the table may say anything, and no ε would cover it"),
+        "average_only": (spec.average_only, "an average alone has no ε that model and records could share"),
+    }
+    for name, (given, why) in refused.items():
+        if given:
+            raise ParameterError(f"{hint(name)} does not go with {hint('prior', MODEL)}: {why}. Leave one of them out.")
+    by_counts = [each.column for each in spec.bin_rules if each.quantiles]
+    if by_counts:
+        raise ParameterError(
+            f"Quantiles of '{by_counts[0]}' are exact figures of the table; a published model needs edges that are "
+            f"public. Give some, such as {hint('bins', f'{by_counts[0]}=0,10,20')}."
+        )
+
+
 def check_private(spec: Spec) -> None:
     """A private design needs public labels, and only it does; edges of bins are among them."""
-    if spec.design_epsilon is None:
+    if spec.prior == MODEL and spec.domain is None:
+        return
+    if spec.design_epsilon is None and spec.prior != MODEL:
         if spec.domain is not None:
             raise ParameterError(
                 "A domain file is for a private design; none was asked for. Give "
-                f"{hint('design_epsilon', 0.5)}, or leave out {hint('domain')}."
+                f"{hint('prior', MODEL)} or {hint('design_epsilon', 0.5)}, or leave out {hint('domain')}."
             )
         return
     if spec.domain is None:
@@ -63,6 +101,26 @@ def check_private(spec: Spec) -> None:
             "Values cannot be merged in a private design: which are rare is not public. Merge them in the table "
             "and list the merged values in the domain file."
         )
+
+
+def check_kept(spec: Spec) -> None:
+    """Kept columns are judged on the counts of the table, record by record."""
+    if not spec.judged_columns:
+        return
+    others = (
+        ("design_epsilon", spec.design_epsilon is not None, "a private design looks at noisy counts only"),
+        ("prior", spec.prior == MODEL, "a published model looks at noisy counts only"),
+        ("prior", spec.prior == POPULATION_PRIOR, "for a population they are not judged"),
+        ("population", spec.population not in (None, "auto"), "for a population they are not judged"),
+        ("average", spec.average is not None, "an average is about what is published alone"),
+    )
+    for name, asked, why in others:
+        if asked:
+            raise ParameterError(
+                f"Kept columns are judged together with what is published, on the counts of the table; {why}. Publish "
+                f"{', '.join(spec.keep)} with {hint('publish')}, leave out {hint('keep')} or {hint(name)}, or keep "
+                f"them unjudged: {hint('accept_kept')}."
+            )
 
 
 def check_key(spec: Spec) -> None:
@@ -87,6 +145,30 @@ def check_used_columns(spec: Spec, used: Collection[str]) -> None:
     for name in spec.keep:
         if name in used:
             raise ColumnError(f"column '{name}' cannot be kept as it is and be secret or published too. Name it once.")
+
+
+def check_columns_exist(spec: Spec, columns: Sequence[str]) -> None:
+    """Refuse a spec that names a column the table does not have, and one whose rule concerns a column it leaves out."""
+    used = {"secret": spec.secret, "publish": spec.publish, "keep": spec.keep}
+    for field in ("row_id", "person", "counts"):
+        used[field] = () if getattr(spec, field) is None else (getattr(spec, field),)
+    merged = spec.merge_rare if isinstance(spec.merge_rare, Mapping) else {}
+    rules = {"bins": spec.bins, "ordered": spec.ordered, "chain_order": spec.chain_order}
+    rules["merge_rare"] = [column for column in merged if column != ALL_COLUMNS]
+    for field, names in (used | rules).items():
+        for name in names:
+            if name not in columns:
+                raise ColumnError(
+                    f"{hint(field)} names column '{name}'; the table has none among {len(columns)}."
+                    f"{suggest_name(name, columns)}"
+                )
+    for field, names in rules.items():
+        for name in names:
+            if name not in (*spec.secret, *spec.publish):
+                raise ColumnError(
+                    f"{hint(field)} names column '{name}', which is neither secret nor published. Publish it, or leave "
+                    "out its rule."
+                )
 
 
 def epsilon_of_factor(factor: float) -> float:

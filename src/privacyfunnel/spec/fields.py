@@ -27,6 +27,7 @@ from privacyfunnel.spec.kinds import (
     TEXT,
     Kind,
     choice,
+    method_name,
     number,
     whole_number,
 )
@@ -49,6 +50,7 @@ METHODS = (
     "conditional-reporting",
 )
 
+MODEL, TABLE, POPULATION_PRIOR = "model", "table", "population"  # what a promise compares beliefs with
 READING = "Reading the table"
 
 
@@ -74,9 +76,10 @@ OPTIONS: Mapping[str, Mapping[str, Option]] = {
         "allow": Option(NAMES, ["case_number"], "COLUMN", DESIGNING),
     },
     "Promise": {
-        "epsilon": Option(number(least=0), 1.0, "ε", DESIGNING, short="-e", common=True),
-        "factor": Option(number(least=1), 2.0, "F", DESIGNING),
+        "epsilon": Option(number(least=0), 1.0, "ε", short="-e", common=True),
+        "factor": Option(number(least=1), 2.0, "F"),
         "promise": Option(ANY_TEXT, "lip", choices=("lip", "ldp", "srlip"), common=True, commands=DESIGNING),
+        "prior": Option(choice(MODEL, TABLE, POPULATION_PRIOR), MODEL, commands=DESIGNING),
         "population": Option(POPULATION, "95%", "95%|auto|none", DESIGNING),
         "average": Option(number(least=0), 0.05, "NATS", DESIGNING),
         "average_only": Option(FLAG, commands=DESIGNING),
@@ -85,7 +88,7 @@ OPTIONS: Mapping[str, Mapping[str, Option]] = {
     "Use and method": {
         "use": Option(ANY_TEXT, "statistics", "USE[:…]", DESIGNING, common=True),
         "ordered": Option(ORDERED, {"size": ["S", "M", "L"]}, "COLUMN=ORDER", DESIGNING),
-        "method": Option(TEXT, "auto", "METHOD", DESIGNING, choices=METHODS),
+        "method": Option(method_name(*METHODS), "auto", "METHOD", DESIGNING, choices=METHODS),
         "chain_order": Option(NAMES, ["town", "age"], "COLUMN", DESIGNING),
         "budgets": Option(BUDGETS, [0.2, 0.3], "BUDGETS", DESIGNING),
         "gap": Option(number(above=0), 0.001, "NATS", DESIGNING),
@@ -99,12 +102,14 @@ OPTIONS: Mapping[str, Mapping[str, Option]] = {
     "Published rows": {
         "as_": Option(choice(OUTCOMES, LABELS, VALUES), OUTCOMES, commands=DESIGNING),
         "sets": Option(choice("column", "indicators"), "column", commands=DRAWING),
+        "accept_kept": Option(FLAG, commands=DRAWING),
         "keep_order": Option(FLAG, commands=DRAWING),
         "with_shares": Option(FLAG, commands=DESIGNING),
         "row_id": Option(TEXT, "id", "COLUMN", DRAWING),
         "key_file": Option(ANY_PATH, "rows.key", "FILE", DRAWING),
         "seed": Option(whole_number(least=-(10**MOST_DIGITS)), 1, "NUMBER", DRAWING),
         "unknown": Option(choice(ERROR, BLUR, DROP), ERROR, common=True, commands=(APPLY,)),
+        "accept_drift": Option(FLAG, commands=(APPLY,)),
     },
     "Private design": {
         "design_epsilon": Option(DESIGN_EPSILON, 0.5, "ε", DESIGNING),
@@ -132,8 +137,9 @@ OPTIONS: Mapping[str, Mapping[str, Option]] = {
         "public_report": Option(FLAG, commands=(SANITISE,)),
         "croissant": Option(FLAG, commands=(SANITISE,)),
         "sign": Option(PATH, "owner.pem", "FILE", (SANITISE,)),
-        "ledger": Option(PATH, "ledger.json", "FILE", DRAWING),
-        "again": Option(FLAG, commands=DRAWING),
+        "signed_by": Option(PATH, "owner.public.pem", "FILE", (APPLY,)),
+        "ledger": Option(PATH, "ledger.json", "FILE"),
+        "again": Option(FLAG),
         "force": Option(FLAG, common=True),
     },
 }
@@ -142,14 +148,17 @@ GROUPS: Mapping[str, str] = {name: group for group, named in OPTIONS.items() for
 HELP: Mapping[str, str] = {
     "secret": "The secret column; several by comma (a name with a comma in quotes) or repetition.",
     "publish": "A column to publish, randomised; several likewise.",
-    "keep": "A column to publish unchanged and unprotected; several likewise.",
-    "allow": "Publish or keep this column although it holds identifiers, free text, days or coordinates, or tells the "
-    "secret; several likewise.",
+    "keep": "A column to publish unchanged, judged together with what is published; several likewise.",
+    "allow": "Publish this column although it holds identifiers, free text, days or coordinates, or tells the secret; "
+    "several likewise.",
     "epsilon": "Largest change of a belief about the secret: a factor of e^ε. At ε = 1 a belief of 30 % may become "
-    "74.3 %, at 0.5 49.5 %, at 0.1 33.2 % (docs/choosing.md).",
+    "74.3 %, at 0.5 49.5 %, at 0.1 33.2 % (docs/choosing.md). For apply: on these rows, if not the protocol's.",
     "factor": "The same as a factor: 2 means ε = ln 2, so that no belief more than doubles.",
     "promise": "lip: against everybody; ldp: between any two secrets; srlip: lip, also against those who know "
     "published values.",
+    "prior": "model: a model made from counts with noise, published with the mechanism: all files may be public "
+    "and ε covers them together; table: the table's own frequencies, the mechanism is then for the owner alone; "
+    "population: those whom the rows are a sample of. Default: table.",
     "population": "Also keep the promise, with this confidence, for the population that the rows are a random sample "
     "of; auto: with 95 % where possible; none: for these rows only.",
     "average": "Also bound the average leakage I(S;Y), in nats.",
@@ -166,7 +175,8 @@ HELP: Mapping[str, str] = {
     "chain_order": "For chain: the columns in the order in which they are published.",
     "budgets": "For product: sound, paper, or an ε per column (0.2,0.3). Default: searched.",
     "gap": "Stop when the proof is within this many nats of the optimum.",
-    "time_limit": "Stop after so many seconds with the best mechanism so far and its bound. Default: 60.",
+    "time_limit": "Stop after so many seconds with the best so far and its bound. "
+    "Default: 60 seconds of counted work, alike on all machines.",
     "bins": "Coarser values: numbers age=0,18,65, age=quantiles:8, price=width:1000, age=top:85 or "
     "age=bottom:18,top:85; dates visit=year (quarter, month, week, weekday; month:dmy where day and month"
     " could be swapped); codes icd=prefix:3; any icd=map:groups.csv (value;group;…; map:groups.csv:2 for "
@@ -177,6 +187,7 @@ HELP: Mapping[str, str] = {
     "as_": "outcomes: the most likely value, a code, and a codebook; labels: groups of values as text; values: "
     "original categories.",
     "sets": "Write sets of values as one column, or as 0/1 indicators.",
+    "accept_kept": "Publish kept columns, such as an id, without judging them: the promise then does not cover them.",
     "keep_order": "Publish the rows in the table's order, which may reveal the secret.",
     "with_shares": "Publish the exact shares of each published column in protocol.json as well.",
     "row_id": "A column that identifies rows: the draw of a row follows from it, not from the row's position.",
@@ -185,7 +196,9 @@ HELP: Mapping[str, str] = {
     "seed": "For tests only: a release from a seed is not for publication.",
     "unknown": "Rows with values that the mechanism does not know: error, blur (as if they had a random value) or "
     "drop.",
-    "design_epsilon": "Make the mechanism from counts with noise of this ε.",
+    "accept_drift": "Publish rows on which more leaks than was promised; a notice beside them says so.",
+    "design_epsilon": "Make the mechanism from counts with noise of this ε; with a published model, how much of the "
+    "whole ε it gets.",
     "domain": "The file of public labels and bins, as scan drafts it.",
     "design_noise": "The source of noise: own, or opendp (an extra package).",
     "table": "The table, where no other is named: a file, or with a query a database.",
@@ -207,8 +220,10 @@ HELP: Mapping[str, str] = {
     "public_report": "Write public-report.html, a page for everybody.",
     "croissant": "Write croissant.json, which describes the release for catalogues.",
     "sign": "Sign the table and its protocol with this private key (keygen).",
-    "ledger": "The owner's record of releases. Default: a file beside the table.",
-    "again": "Release rows again that were released before; the leakage of both counts.",
+    "signed_by": "The owner's public key: refuse files that it did not sign.",
+    "ledger": "The owner's record of releases and private designs. Default: $PRIVACYFUNNEL_LEDGER, or a file beside "
+    "the table.",
+    "again": "Release rows again, or draw noise for their counts again; both count.",
     "force": "Overwrite existing output.",
 }
 
@@ -241,6 +256,11 @@ class SpecField:
     def flag(self) -> str:
         """The long option of the command line."""
         return option_name(self.name)
+
+    @property
+    def negated_flag(self) -> str:
+        """The long option that switches a flag off."""
+        return option_name(f"no_{self.name}")
 
 
 def describe_fields(spec: type) -> Iterator[SpecField]:

@@ -1,6 +1,6 @@
 """Kinds of fields: how a value is read from the command line, checked, and described to an editor.
 
-A check returns the value in its stored form, or raises one sentence: "--merge-rare must be at least 2; got 1."
+A check returns the value in its stored form, or raises one sentence: "merge_rare must be at least 2; got 1."
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from privacyfunnel import plugins
 from privacyfunnel.errors import ParameterError
 from privacyfunnel.hints import hint
+from privacyfunnel.names import split_names, suggest_name
 
 ALL_COLUMNS = "*"  # the key of merge_rare that stands for every published column
 AUTO, NONE = "auto", "none"
@@ -97,6 +99,19 @@ def choice(*names: str) -> Kind:
     return Kind(check, {"enum": list(names)})
 
 
+def method_name(*names: str) -> Kind:
+    """One of these methods, or one that another package adds."""
+
+    def check(field: str, value: Any) -> str:
+        if value not in names and plugins.load_plugin(plugins.METHODS, str(value)) is None:
+            known = (*names, *plugins.plugin_names(plugins.METHODS))
+            near = suggest_name(str(value), known)
+            raise ParameterError(f"A method is one of {', '.join(known)}; there is none called '{value}'.{near}")
+        return str(value)
+
+    return Kind(check, {"type": "string", "examples": list(names)})
+
+
 def _check_text(field: str, value: Any) -> str:
     if not isinstance(value, str):
         raise field_error(field, "a text", value)
@@ -135,8 +150,6 @@ def parse_names(texts: Sequence[str] | None) -> tuple[str, ...]:
     >>> parse_names(['"last, first",sex', 'a"b'])
     ('last, first', 'sex', 'a"b')
     """
-    from privacyfunnel.names import split_names
-
     return tuple(part for text in texts or [] for part in split_names(text) if part)
 
 
@@ -219,13 +232,13 @@ def _parse_ordered(field: str, texts: Sequence[str]) -> dict[str, tuple[str, ...
 
 def _check_budgets(field: str, value: Any) -> str | tuple[float, ...] | None:
     """`sound`, `paper`, or an ε per column; None where they are searched for."""
-    if value is None:  # as nearly always: products need not be imported
+    if value is None:
         return None
-    if not isinstance(value, str):
-        return tuple(check_number(field, each, "an ε of at least 0 per column", lambda x: x >= 0) for each in value)
-    from privacyfunnel.designs.product.budgets import parse_budgets
-
-    return parse_budgets(value)
+    if value in ("sound", "paper"):
+        return str(value)
+    must = "sound, paper or an ε per published column"
+    each = value.split(",") if isinstance(value, str) else value
+    return tuple(check_number(field, size, must, lambda x: x >= 0) for size in each)
 
 
 def _check_design_epsilon(field: str, value: Any) -> float | str:

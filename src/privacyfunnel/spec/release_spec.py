@@ -10,19 +10,21 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast
 
 from privacyfunnel.errors import ColumnError, ParameterError
 from privacyfunnel.hints import hint
 from privacyfunnel.spec.checks import (
+    check_kept,
     check_key,
+    check_prior,
     check_private,
     check_promise,
     check_used_columns,
     epsilon_of_factor,
     find_source,
 )
-from privacyfunnel.spec.fields import ERROR, OUTCOMES, VALUES, SpecField, describe_fields
+from privacyfunnel.spec.fields import ERROR, MODEL, OUTCOMES, POPULATION_PRIOR, VALUES, SpecField, describe_fields
 from privacyfunnel.spec.kinds import ALL_COLUMNS, AUTO
 
 if TYPE_CHECKING:
@@ -67,6 +69,7 @@ class ReleaseSpec:
     epsilon: float | None = None
     factor: float | None = None
     promise: str | Promise = "lip"
+    prior: str | None = None
     population: float | str | None = None
     average: float | None = None
     average_only: bool = False
@@ -86,12 +89,14 @@ class ReleaseSpec:
 
     as_: str = OUTCOMES
     sets: str = "column"
+    accept_kept: bool = False
     keep_order: bool = False
     with_shares: bool = False
     row_id: str | None = None
     key_file: Any = None
     seed: int | None = None
     unknown: str = ERROR
+    accept_drift: bool = False
 
     design_epsilon: float | str | None = None
     domain: Any = None
@@ -116,6 +121,7 @@ class ReleaseSpec:
     public_report: bool = False
     croissant: bool = False
     sign: Path | None = None
+    signed_by: Path | None = None
     ledger: Path | None = None
     again: bool = False
     force: bool = False
@@ -125,13 +131,9 @@ class ReleaseSpec:
             value = getattr(self, each.name)
             if value != each.default:
                 object.__setattr__(self, each.name, each.option.kind.check(each.name, value))
-        for check in (check_promise, check_private, check_key):
+        for check in (check_promise, check_prior, check_private, check_kept, check_key):
             check(self)
         check_used_columns(self, (*self.secret, *self.publish))
-        if self.method != "auto":
-            from privacyfunnel.designs.method_selection import check_method
-
-            check_method(self.method)
         for _ in (self.use_value, self.bin_rules, self.merges):  # each reads its texts, or refuses them
             pass
 
@@ -166,7 +168,7 @@ class ReleaseSpec:
             from privacyfunnel.designs.optimal.problem_conversion import LARGEST_EPSILON
 
             return find_promise(self.promise, LARGEST_EPSILON)
-        epsilon = self.epsilon if self.factor is None else epsilon_of_factor(self.factor)
+        epsilon = self.allowed_epsilon
         if epsilon is None:
             also = (
                 f" An average alone promises nothing about the worst record; {hint('average_only')} asks for just that."
@@ -196,7 +198,8 @@ class ReleaseSpec:
     @property
     def confidence(self) -> float | None:
         """The confidence with which the promise is to hold for the population."""
-        return CONFIDENCE if isinstance(self.population, str) else self.population
+        default = isinstance(self.population, str) or (self.population is None and self.prior == POPULATION_PRIOR)
+        return CONFIDENCE if default else cast(float | None, self.population)
 
     @property
     def population_if_possible(self) -> bool:
@@ -263,15 +266,30 @@ class ReleaseSpec:
         return found
 
     @property
+    def publishes_model(self) -> bool:
+        """Whether the prior is a model that is published with the mechanism."""
+        return self.prior == MODEL
+
+    @property
     def is_private_design(self) -> bool:
         """Whether the mechanism is made from noisy counts and may be published."""
-        return self.design_epsilon is not None
+        return self.design_epsilon is not None or self.publishes_model
 
     @property
     def read_columns(self) -> tuple[str, ...]:
         """The columns that are read besides those that are secret or published."""
         also = () if self.row_id is None or self.row_id in self.keep else (self.row_id,)
         return (*self.keep, *also)
+
+    @property
+    def allowed_epsilon(self) -> float | None:
+        """The ε that was given, as such or as a factor."""
+        return self.epsilon if self.factor is None else epsilon_of_factor(self.factor)
+
+    @property
+    def judged_columns(self) -> tuple[str, ...]:
+        """The kept columns that the promise is about, together with what is published."""
+        return () if self.accept_kept else tuple(self.keep)
 
     @property
     def dialect(self) -> Dialect:

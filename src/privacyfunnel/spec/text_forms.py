@@ -172,19 +172,14 @@ def format_value(value: Any) -> str:
 
 
 def command_words(spec: Spec, command: str = "sanitise") -> list[str]:
-    """The words after `privacyfunnel` that ask for the same.
-
-    >>> from privacyfunnel.spec import ReleaseSpec
-    >>> print(*command_words(ReleaseSpec(table="p.csv", secret="a, b", publish="x", epsilon=1, bins={"x": [0, 9]})))
-    sanitise p.csv --secret="a, b" --publish=x --epsilon=1.0 --bin=x=0,9
-    """
+    """The words after `privacyfunnel` that ask for the same."""
     values = plain_values(spec)
     words = [command, *([str(values.pop("table"))] if "table" in values else [])]
     for each in _fields(spec):
         if each.name in values and command in each.option.commands:
             value = values[each.name]
             if each.is_flag:
-                words.append(each.flag if value else each.flag.replace("--", "--no-", 1))
+                words.append(each.flag if value else each.negated_flag)
             else:
                 words += [f"{each.flag}={text}" for text in _texts(each, value)]
     return words

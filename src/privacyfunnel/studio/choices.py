@@ -42,7 +42,7 @@ class Choices:
     source: TableFile | None = None
     dialect: Dialect = AUTO_DETECT  # how the file is read
     roles: Mapping[str, str] = field(default_factory=dict)  # of columns; left out where none is given
-    bins: Mapping[str, str] = field(default_factory=dict)  # what stands behind the = of --bin
+    bins: Mapping[str, str] = field(default_factory=dict)  # how each column is cut
     rare: Mapping[str, int] = field(default_factory=dict)  # values of fewer rows are one
     knows: bool = False  # an attacker may know some of the published columns
     ratios: bool = False  # any two secrets must be as good as alike, also rare ones

@@ -6,29 +6,18 @@ import json
 import shlex
 from typing import Any
 
+from privacyfunnel.spec import ReleaseSpec
 from privacyfunnel.spec.text_forms import command_words, python_lines
 from privacyfunnel.studio.choices import SECRET, Choices
 
 
-def command(choices: Choices) -> list[str]:
-    """The words after `privacyfunnel` that make this release.
-
-    >>> from pathlib import Path
-    >>> from privacyfunnel.studio.choices import TableFile
-    >>> made = Choices(TableFile(Path("people.csv"), "people.csv"), roles={"a, b": "secret", "town": "publish"})
-    >>> print(*command(made)[:5])
-    sanitise people.csv --secret="a, b" --publish=town --epsilon=1.0
-    """
-    return command_words(choices.to_spec())
-
-
-def command_line(choices: Choices) -> str:
-    r"""The same for a shell; what cannot be seen is spelled out.
+def format_command(spec: ReleaseSpec) -> str:
+    r"""The command that makes this release, for a shell; what cannot be seen is spelled out.
 
     >>> _quote("a b"), _quote("a\u202eb'")
     ("'a b'", "$'a\\u202eb\\''")
     """
-    return " ".join(_quote(word) for word in ["privacyfunnel", *command(choices)])
+    return " ".join(_quote(word) for word in ["privacyfunnel", *command_words(spec)])
 
 
 def _quote(word: str) -> str:

@@ -17,6 +17,7 @@ import numpy as np
 from privacyfunnel.designs.chain.chain_design import Chain, make_chain, parse_steps
 from privacyfunnel.designs.chain.first_step import FEW_VALUES, first_attributes, first_channel
 from privacyfunnel.designs.workers import Workers
+from privacyfunnel.engine.clock import clock_for
 from privacyfunnel.model.information import entropy, information
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
@@ -25,7 +26,7 @@ TOGETHER = 16  # values that a later step may have when it publishes several att
 SAMPLE = 75  # rows whose contexts a trial solves
 FIRST = (0.6, 0.8, 0.4, 1.0)  # shares of ε that a small first step may use
 LARGE_FIRST = 0.9  # and a large one, which has most of the information
-FIRST_SECONDS = 16.0  # for a large first step where nobody said how long all may take
+FIRST_SECONDS = 16.0  # nominal, of counted work, for a large first step without a time limit
 # Of a time limit: for a large first step, for it and the trials, and for it, the trials and all contexts. The rest is
 # for what cannot be cut short: going from step to step, and the certificate.
 FIRST_SHARE, TRIAL_SHARE, SOLVED_SHARE = 0.35, 0.45, 0.75
@@ -58,9 +59,9 @@ def chain_protocol(
         candidates = [(large, *rest) for rest in _candidate_orders(joint, large)] if steps is None else [steps]
         share = LARGE_FIRST if first is None else first
         chain = make_chain(joint, promise, candidates[0], share, as_values=as_values)
-        solved = first_channel(
-            joint, large, chain.bands[0], FIRST_SECONDS if seconds is None else FIRST_SHARE * seconds
-        )
+        with clock_for(seconds):
+            limit = FIRST_SECONDS if seconds is None else FIRST_SHARE * seconds
+            solved = first_channel(joint, large, chain.bands[0], limit)
         chain = replace(chain, first=solved, deadline=solve_until)
         return _best([replace(chain, steps=each) for each in candidates], try_until)
     orders = _candidate_orders(joint) if steps is None else [steps]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray, IntArray
-from privacyfunnel.engine.clock import FOREVER, Clock
+from privacyfunnel.engine.clock import FOREVER, WORK, Clock
 from privacyfunnel.model.information import entropy_terms, information
 from privacyfunnel.model.joint import Joint
 
@@ -64,6 +64,7 @@ def _walk(
         told, kept = information(p_sy[:, left]), float(entropy_terms(p_sy[:, left].sum(axis=0)).sum())
         one, other = (left[side] for side in np.triu_indices(len(left), 1))
         by_cost, by_less = cost[one, other], less[one, other]
+        WORK.entries += one.size * (4 + 2 * len(averages))
         for number, average in enumerate(averages):
             if told <= average and kept > best[number].information:
                 best[number] = Partition(kept, output)

@@ -8,9 +8,9 @@ import numpy as np
 
 from privacyfunnel.designs.optimal.count_skew import explain_skew
 from privacyfunnel.designs.optimal.solver_interface import Optimum, Progress, SolverRequest, StopReason
-from privacyfunnel.designs.optimal.solvers import SOLVERS
+from privacyfunnel.designs.optimal.solvers import find_solver
 from privacyfunnel.designs.size_limits import LARGEST_DIVIDED, LARGEST_PROBLEM
-from privacyfunnel.engine.clock import Clock
+from privacyfunnel.engine.clock import Clock, clock_for
 from privacyfunnel.errors import SizeError, check_positive
 from privacyfunnel.hints import hint
 from privacyfunnel.model.joint import Joint
@@ -57,12 +57,12 @@ def optimal(
     time_limit = None if time_limit is None else check_positive("time limit", time_limit)
     check_size(joint, promise, sees_secret, use)
     use.refuse(joint)
-    clock = Clock.from_limit(time_limit)
-    found = SOLVERS[use.name](SolverRequest(joint, promise, use, sees_secret, gap, time_limit, progress))
+    with clock_for(time_limit):
+        clock = Clock.from_limit(time_limit)
+        found = find_solver(use)(SolverRequest(joint, promise, use, sees_secret, gap, time_limit, progress))
+        # A search may end sooner, to leave time to seal what it found.
+        late = clock.late or found.stopped is StopReason.TIME
     reached = abs(found.bound - found.value) <= use.tolerance(gap, found.value) + ROUNDING * (1 + abs(found.bound))
-    late = (
-        clock.late or found.stopped is StopReason.TIME
-    )  # a search may end sooner, to leave time to seal what it found
     return replace(found, stopped=StopReason.GAP if reached else StopReason.TIME if late else StopReason.NOTHING)
 
 

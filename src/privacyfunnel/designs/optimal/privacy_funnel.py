@@ -24,7 +24,7 @@ from privacyfunnel.designs.optimal.problem_conversion import (
     identity,
 )
 from privacyfunnel.designs.optimal.solver_interface import Optimum, StopReason
-from privacyfunnel.engine.clock import Clock
+from privacyfunnel.engine.clock import Clock, clock_for
 from privacyfunnel.engine.driver import Progress
 from privacyfunnel.engine.masters.average import EntropyFloor
 from privacyfunnel.engine.plan import split_on_average
@@ -111,7 +111,20 @@ def optimal_on_average(
             f"The funnel is solved for at most {LARGEST} values; this table has {joint.a:,}. Publish fewer columns, or "
             "use coarser bins."
         )
-    clock = Clock.from_limit(SECONDS if time_limit is None else time_limit)
+    with clock_for(time_limit):
+        clock = Clock.from_limit(SECONDS if time_limit is None else time_limit)
+        return _solve_on_average(joint, average, promise, gap, clock, progress, merged)
+
+
+def _solve_on_average(
+    joint: Joint,
+    average: float,
+    promise: Promise | None,
+    gap: float,
+    clock: Clock,
+    progress: Progress | None,
+    merged: Partition | None,
+) -> OnAverage:
     alone = _solve_promise_alone(joint, average, promise, gap, clock)
     known = _answer_without_average(joint, average, promise, alone)
     if known is not None:
@@ -230,7 +243,8 @@ def funnel(
         points.append(optimal_on_average(joint, average, gap=gap, time_limit=seconds, progress=progress, merged=merged))
     for number, promise in enumerate(promises):
         seconds = SECONDS if time_limit is None else _seconds_share(clock, 1 / (len(promises) - number))
-        best = optimal(joint, promise, gap=max(gap, WIDER), time_limit=seconds)
+        with clock_for(time_limit):
+            best = optimal(joint, promise, gap=max(gap, WIDER), time_limit=seconds)
         told = secret_information(joint, best.protocol)
         beside.append(WorstCasePoint(promise.name.lower(), promise.epsilon, best.utility, told))
     return Funnel(entropy(joint.p_x), whole, tuple(points), tuple(each.information for each in greedy), tuple(beside))

@@ -32,6 +32,7 @@ LARGEST_SLIVER_BITS = 0
 LARGEST_EPSILON = 20.0  # what the engine solves for where more is asked: factors beyond e^20 are beyond its floats
 UNSEEN = 1e-7  # the chance of an input that never occurs, where a population may have it …
 UNSEEN_BESIDE = 1e-5  # … and where squares count: products of rows lose the digits of what is much rarer
+PRIOR_ROUNDING = 1e-9
 TINY = float(np.finfo(np.float64).tiny)
 ALIKE = 9  # digits of posteriors that are the same
 MOST_ENTRIES = 1_600_000  # chances above 0 of a protocol: some 45 of the 64 MB that its file may have
@@ -52,17 +53,26 @@ def build_problem(
     inputs = np.flatnonzero(p_z)
     # Below the smallest certified size there is room to solve for half of it: still more than what was asked.
     # e^ε' such that (1-δ)v + δp is allowed at ε' whenever v is allowed at ε, with δ the margin (theory, Lemma 4).
+    # At the prior p itself nothing leaks, or beside kept columns what these leak alone.
     largest = max(1.0, rows.largest if sets is None else float((sets.high / SCALE / p_z).max()))
     wanted = promise.epsilon if promise.epsilon >= SMALLEST_EPSILON else SMALLEST_EPSILON / 2
     bound = math.exp(min(wanted, LARGEST_EPSILON))
     # Sums over many inputs round more; without room for that, every output would need a sliver of every input.
     margin = MARGIN if len(inputs) <= MANY_SUMMANDS else max(MARGIN, ROOM_FOR_SUMS * largest)
-    epsilon = math.log((bound * largest + margin) / (largest + margin))
+    epsilon = math.log((bound * largest + margin * _ratio_at_prior(rows, p_z[inputs])) / (largest + margin))
     prior = p_z[inputs] / p_z[inputs].sum()
     listed = inputs < joint.a * (joint.c if sees_secret else 1)  # anything else is a value of its own
     objective = Entropy.from_groups(np.where(listed, inputs % joint.a, joint.a))
     secret = inputs // joint.a if sees_secret else None
     return Problem(prior, rows, epsilon, objective, secret, sets), inputs, margin
+
+
+def _ratio_at_prior(rows: LinearConstraints, prior: FloatArray) -> float:
+    """The largest ratio that is compared at the prior; 1 but for rounding where no column is kept."""
+    one, other = rows.evaluate(prior[None, :])
+    ratios = [np.divide(n, d, out=np.ones_like(n), where=d > 0) for n, d in ((one, other), (other, one))]
+    largest = float(np.max(ratios, initial=1.0))
+    return largest if largest > 1 + PRIOR_ROUNDING else 1.0
 
 
 def _add_unseen(p_z: FloatArray, rows: LinearConstraints, unseen_chance: float) -> tuple[FloatArray, LinearConstraints]:

@@ -115,20 +115,6 @@ def check_search_size(joint: Joint) -> None:
         )
 
 
-def parse_budgets(text: str | None) -> str | tuple[float, ...] | None:
-    """The budgets meant by `sound`, `paper` or `0.2,0.3`.
-
-    >>> parse_budgets("0.2, 0.3"), parse_budgets("sound")
-    ((0.2, 0.3), 'sound')
-    """
-    if text is None or text in {PAPER, SOUND}:
-        return text
-    try:
-        return tuple(check_epsilon(float(part)) for part in text.split(","))
-    except ValueError:
-        raise ParameterError(f"Budgets are '{PAPER}', '{SOUND}' or one ε per published column; not '{text}'.") from None
-
-
 def resolve_budgets(joint: Joint, promise: Promise, budgets: str | Sequence[float]) -> tuple[float, ...]:
     """An ε' per attribute."""
     if isinstance(budgets, str):

@@ -212,6 +212,7 @@ class _ActiveBatch:
         """Let `enter` take the place `leave` in each basis; rho was that row of the inverse."""
         rows = self.rows[:, 0]
         WORK.pivots += len(leave)
+        WORK.entries += self.cost.size * self.basis.shape[1]
         self.basis[rows, leave] = enter
         w = np.matmul(self.binv, self.A.columns(enter)[:, :, None])[:, :, 0]
         pivot_row = rho / w[rows, leave][:, None]
@@ -279,6 +280,7 @@ class Tableaus:
         """Choose the variable of line `leave` in each, and let that of column `enter` follow."""
         k = np.arange(len(leave))
         WORK.pivots += len(leave)
+        WORK.entries += self.table.size
         column = self.table[k, :, enter]
         line = self.table[k, leave] / -column[k, leave][:, None]
         line[k, enter] = 1.0 / column[k, leave]

@@ -168,14 +168,19 @@ class Programme:
         limited = np.isfinite(left)
         by_work = limited and WORK.is_clock
         self.set_option("time_limit", float(self._highs.getRunTime() + left) if limited and not by_work else INF)
-        steps = int(min(left / SETTINGS.driver.step_seconds, MOST_STEPS)) if by_work else MOST_STEPS
+        work = SETTINGS.work
+        touched = work.iteration_share * self._entries
+        each = work.iteration + touched * work.entry
+        steps = int(min(left / each, MOST_STEPS)) if by_work else MOST_STEPS
         self.set_option("simplex_iteration_limit", steps)
         if self._entries > SETTINGS.lp.large and threading.current_thread() is threading.main_thread():
             _run_in_thread(self._highs.run, self._abandoned)
         else:  # signals are answered elsewhere, or soon
             self._highs.run()
         WORK.programmes += 1
-        WORK.iterations += max(int(self._highs.getInfo().simplex_iteration_count), 0)
+        iterations = max(int(self._highs.getInfo().simplex_iteration_count), 0)
+        WORK.iterations += iterations
+        WORK.entries += int(iterations * touched)
         return bool(self._highs.getModelStatus() == highspy.HighsModelStatus.kOptimal)
 
     @property

@@ -23,7 +23,7 @@ import numpy as np
 from scipy import linalg
 
 from privacyfunnel.arrays import FloatArray
-from privacyfunnel.engine.clock import TimeUpError, now
+from privacyfunnel.engine.clock import WORK, TimeUpError, now
 from privacyfunnel.engine.objective import MomentObjective, image
 from privacyfunnel.engine.problem import Problem
 from privacyfunnel.engine.settings import SETTINGS
@@ -269,6 +269,7 @@ class _Point:
     def step(self) -> bool:
         """One Newton step; whether it went anywhere."""
         k = len(self.q)
+        WORK.entries += SETTINGS.work.descent + int(SETTINGS.work.cholesky * k**3)
         H = 2.0 * (self.U @ self.inverse @ self.U.T) * (self.UB @ self.UB.T)
         H[np.diag_indices(k)] += self.z / self.q
         columns = np.concatenate([self.E, -self.h[:, None]], axis=1) if self.limited else self.E

@@ -37,7 +37,7 @@ from privacyfunnel.engine.objective import MomentObjective, costs, reduced_costs
 from privacyfunnel.engine.problem import Problem, Split
 from privacyfunnel.engine.search.base import ObjectiveSearch
 from privacyfunnel.engine.settings import SETTINGS
-from privacyfunnel.errors import SolverError
+from privacyfunnel.errors import GuaranteeError, SolverError
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -283,7 +283,7 @@ class MomentMaster(SlackFreeMaster):
         atoms, weights = self._kept
         left = float(weights @ self.problem.costs(atoms))
         if left > most + SETTINGS.tolerance.entropy_limit * (1 + abs(most)):
-            raise SolverError(
+            raise GuaranteeError(
                 f"The conditional entropy may be {most:.6g} nats at most; the best split found has {left:.6g}. "
                 "Ask for less information, or allow more time."
             )

@@ -188,6 +188,7 @@ class RestrictedMaster:
         self._atoms.append(new)
         self.costs = np.concatenate([self.costs, cost])
         WORK.atoms += len(fresh)
+        WORK.entries += new.size
         return np.array(fresh, dtype=np.int64)
 
     @property

@@ -196,6 +196,7 @@ class _CredalBatch:
         """Let the broken row take the place `leave` in each basis."""
         k = np.arange(len(leave))
         WORK.pivots += len(leave)
+        WORK.entries += self.inverse.size
         self.normals[k, leave], self.kinds[k, leave] = broken.row, broken.kind
         at = broken.in_basis.copy()
         column = self.inverse[k, :, leave] / at[k, leave, None]

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacyfunnel.arrays import BoolArray, FloatArray, IntArray, dense
-from privacyfunnel.engine.clock import FOREVER, Clock
+from privacyfunnel.engine.clock import FOREVER, WORK, Clock
 from privacyfunnel.engine.objective import Objective
 from privacyfunnel.engine.problem import Problem, Proof
 from privacyfunnel.engine.settings import SETTINGS
@@ -236,6 +236,7 @@ class IntervalOracle:
             (self._random.permutation(rising), self._random.permutation(rising))
             for _ in range(SETTINGS.search.staircases)
         ]
+        WORK.entries += SETTINGS.work.descent * len(orders)
         atoms = [np.eye(self.r.size)[self.singles]]
         atoms += [self._staircase(below, above) for below, above in orders]
         return np.concatenate(atoms)
@@ -309,6 +310,7 @@ class IntervalOracle:
             best = np.full(above.size, np.inf)
             partner = np.zeros(above.size, dtype=np.int64)
             height = max(1, SETTINGS.search.interval_entries // above.size)
+            WORK.entries += below.size * above.size
             for start in range(0, below.size, height):
                 x = below[start : start + height]
                 share = (self.r[above] - end) / (self.r[above] - self.r[x][:, None])

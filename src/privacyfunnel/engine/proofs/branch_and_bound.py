@@ -96,6 +96,7 @@ class BranchAndBound:
             boxes = queue.pop_batch()
             seen += len(boxes)
             WORK.boxes += len(boxes)
+            WORK.entries += SETTINGS.work.box_passes * len(boxes) * prices.size
             done = self.relaxation.cut(boxes, prices, goal, deadline)
             queue.push(done.boxes)
             closed = min(closed, done.closed_bound)

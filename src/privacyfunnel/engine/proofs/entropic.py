@@ -21,6 +21,7 @@ from typing import ClassVar
 import numpy as np
 
 from privacyfunnel.arrays import BoolArray, FloatArray, IntArray
+from privacyfunnel.engine.clock import WORK
 from privacyfunnel.engine.lp.batched_simplex import solve
 from privacyfunnel.engine.oracles.polytope import Polytope
 from privacyfunnel.engine.proofs.branch_and_bound import Boxes, Branching
@@ -110,6 +111,8 @@ class GibbsBoxes:
         A, price = self.cost.secrets, self.cost.price
         best, allowed = np.full(len(low), -np.inf), np.ones(len(low), dtype=np.bool_)
         point = np.zeros_like(low)
+        touched = SETTINGS.work.descent + SETTINGS.work.entropic_passes * low.size
+        WORK.entries += SETTINGS.proofs.entropic_steps * touched
         for step in range(SETTINGS.proofs.entropic_steps):
             z = np.maximum(z, SETTINGS.tolerance.tiny)
             lower, v, found = self.minimise(cost + price * (np.log(z) @ A), low, high)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray
+from privacyfunnel.engine.clock import WORK
 from privacyfunnel.engine.oracles.polytope import build_polytope
 from privacyfunnel.engine.problem import Problem
 from privacyfunnel.engine.settings import SETTINGS
@@ -40,6 +41,7 @@ class AverageDescent:
         A, G = self._secrets, self._rows
         log_v = np.log(np.maximum(v, SETTINGS.tolerance.tiny))
         y = np.zeros((len(v), len(G)))
+        WORK.entries += steps * (SETTINGS.work.descent + v.size * (len(A) + len(G)))
         for _ in range(steps):
             ahead = np.log(np.maximum(np.exp(log_v) @ A.T, SETTINGS.tolerance.tiny)) @ A
             free = (mu * log_v + prices - mu * ahead) / (mu - 1)

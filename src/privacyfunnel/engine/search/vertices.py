@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray, IntArray
-from privacyfunnel.engine.clock import FOREVER, Clock
+from privacyfunnel.engine.clock import FOREVER, WORK, Clock
 from privacyfunnel.engine.lp.batched_simplex import inverses
 from privacyfunnel.engine.objective import Objective, reduced_costs, tangents
 from privacyfunnel.engine.oracles.polytope import Polytope
@@ -85,6 +85,7 @@ class VertexWalks:
         d = polytope.inputs
         # (k, m, n): how basic variables fall as j rises
         W = np.matmul(self._inverses(polytope.matrix, basis), polytope.matrix)
+        WORK.entries += SETTINGS.work.neighbour_passes * W.size
         x_basic = x[rows, basis]
         rises = x - polytope.low <= polytope.high - x
         W *= np.where(rises, 1.0, -1.0)[:, None, :]

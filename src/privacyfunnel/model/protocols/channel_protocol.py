@@ -84,7 +84,7 @@ class Protocol:
             raise DistributionError(
                 f"A protocol must have a row per input; it has {self.channel.shape[0]}, the table {comparisons.inputs}."
             )
-        p = comparisons.distributions
+        p, mass = comparisons.distributions, comparisons.masses[:, None]
         columns = max(1, WORKED_ON // max(p.shape[0], len(comparisons.pairs)))
         largest = Leak(0.0)
         for first in range(0, self.channel.shape[1], columns):
@@ -92,7 +92,7 @@ class Protocol:
             # What every input has in common is taken out of the sum, so that an output which does not depend on the
             # input leaks exactly nothing, and one that hardly does is measured to the last digits of its difference.
             common = part.min(axis=0)
-            p_y = common + np.asarray(p @ (part - common))
+            p_y = mass * common + np.asarray(p @ (part - common))
             sizes = log_ratio(p_y[comparisons.pairs[:, 0]], p_y[comparisons.pairs[:, 1]])
             pair, y = np.unravel_index(int(sizes.argmax()), sizes.shape)
             if largest.output is None or sizes[pair, y] > largest.epsilon:

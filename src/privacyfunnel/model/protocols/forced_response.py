@@ -44,11 +44,11 @@ class ForcedResponse:
         if abs(self.truth + self.noise.sum() - 1) > ROUNDING:
             raise DistributionError("The chances of truth and noise must sum to 1; they do not.")
 
-    def output_chances(self, p: FloatArray) -> FloatArray:
-        """P(y | E) for every row of P(input | E)."""
+    def output_chances(self, p: FloatArray, mass: FloatArray | float = 1.0) -> FloatArray:
+        """P(y | E) for every row of P(input | E), or of P(input and E | condition) with the mass of E."""
         held = np.zeros((len(p), len(self.noise)))
         np.add.at(held.T, self.record, p.T)
-        return self.truth * held + self.noise
+        return self.truth * held + mass * self.noise
 
     @property
     def channel(self) -> FloatArray:
@@ -63,9 +63,12 @@ class ForcedResponse:
             raise DistributionError(
                 f"A protocol must have a row per input; it has {len(self.record)}, the table {comparisons.inputs}."
             )
-        largest = Leak(0.0)
+        largest, mass = Leak(0.0), comparisons.masses[comparisons.pairs][:, :, None]
         for first, events, others in chunks(comparisons):
-            sizes = log_ratio(self.output_chances(dense(events)), self.output_chances(dense(others)))
+            of = mass[first : first + events.shape[0]]
+            sizes = log_ratio(
+                self.output_chances(dense(events), of[:, 0]), self.output_chances(dense(others), of[:, 1])
+            )
             row, y = map(int, np.unravel_index(int(sizes.argmax()), sizes.shape))
             if sizes[row, y] > largest.epsilon or largest.output is None:
                 largest = comparisons.leak(float(sizes[row, y]), first + row, y)

@@ -27,6 +27,8 @@ UNIT = 1 << BITS
 MOST_FACTORS = 1 << 12  # 2m + c
 MOST_CELLS = 1 << 22  # of a table that is listed exactly
 _CHUNK = 1 << 14  # records whose ratios are worked on together: they stay in the cache
+_FIRST_BITS = 8  # of a half word, by which most draws are settled
+_MOST_SETTLED = 1 << 20  # entries of a table that settles them
 _FACTORS_WITHOUT_UNDERFLOW = 30  # (2^-32)^30 is a normal double
 
 
@@ -156,13 +158,64 @@ class TreeModel:
             exponents = np.where(mantissas > 0, exponents + moved, np.iinfo(np.int32).min // 2)
             # ldexp is exact down to the smallest normal double; an exponent below -2000 gives 0.
             product[:] = np.ldexp(mantissas, np.maximum(exponents - exponents.max(axis=1, keepdims=True), -2000))
-        total = product[:, 0] * self._floats[0]
+        self._divide_by_mean(product)
+
+    def _divide_by_mean(self, likelihoods: FloatArray) -> FloatArray:
+        """p̃(x | s) over p̃(x), in place; infinite where that is 0."""
+        total = likelihoods[:, 0] * self._floats[0]
         for s in range(1, len(self.shares)):
-            total += product[:, s] * self._floats[s]
+            total += likelihoods[:, s] * self._floats[s]
         impossible = total == 0
         total[impossible] = 1.0
-        np.divide(product, total[:, None], out=product)
-        product[impossible] = np.inf
+        np.divide(likelihoods, total[:, None], out=likelihoods)
+        likelihoods[impossible] = np.inf
+        return likelihoods
+
+    def _with_ancestors(self, columns: set[int]) -> set[int]:
+        found = set(columns)
+        for j in reversed(self.order):
+            parent = self.parents[j]
+            if j in found and parent is not None:
+                found.add(parent)
+        return found
+
+    def partial_ratios(self, codes: NDArray[np.integer[Any]], columns: Sequence[int]) -> FloatArray:
+        r"""r_s(x_A) = p̃(x_A | s) / p̃(x_A) of what each record has in some columns A: n × c, from codes n × m.
+
+        To whoever knows x_A already a record has the ratios p̃(x | s, x_A) / p̃(x | x_A) = r_s(x) / r_s(x_A). Columns
+        between those of A and their roots are summed over, from the leaves upwards, label by label; the error is that
+        of `ratios`, counted in the same way.
+        """
+        codes, known = self._check_codes(codes), set(columns)
+        relevant = self._with_ancestors(known)
+        sums = sum(len(self.attributes[j].labels) for j in relevant - known)
+        if len(relevant) > _FACTORS_WITHOUT_UNDERFLOW or 4 * len(relevant) + 2 * sums + len(self.shares) > MOST_FACTORS:
+            raise SizeError(
+                f"Ratios of some columns take at most {_FACTORS_WITHOUT_UNDERFLOW} columns with those that they depend "
+                f"on, and few labels to sum over; these take {len(relevant)} and {sums} labels. Ask for fewer."
+            )
+        found = np.empty((len(codes), len(self.shares)))
+        for start in range(0, len(codes), _CHUNK >> 3):
+            part = slice(start, start + (_CHUNK >> 3))
+            found[part] = self._partial_likelihoods(codes[part], known, relevant)
+        return self._divide_by_mean(found)
+
+    def _partial_likelihoods(self, codes: NDArray[np.integer[Any]], known: set[int], relevant: set[int]) -> FloatArray:
+        """p̃(x_A | s). A message is n × 1 × c where the parent's label is known, else n × labels of the parent × c."""
+        likelihood = np.ones((len(codes), 1, len(self.shares)))
+        messages: dict[int | None, FloatArray] = {None: likelihood}
+        for j in (place for place in reversed(self.order) if place in relevant):
+            parent, table = self.parents[j], self.tables[j].transpose(1, 2, 0) / UNIT  # contexts × labels × c
+            below = messages.get(j, likelihood)
+            contexts = np.arange(len(table)) if parent is None or parent not in known else codes[:, parent, None]
+            if j in known:
+                message = table[contexts, codes[:, j, None]] * below
+            else:
+                message = table[contexts, 0] * below[:, :1]
+                for label in range(1, table.shape[1]):
+                    message = message + table[contexts, label] * below[:, label : label + 1]
+            messages[parent] = messages.get(parent, likelihood) * message
+        return messages[None][:, 0]
 
     @cached_property
     def _floats(self) -> FloatArray:
@@ -215,16 +268,14 @@ class TreeModel:
             raise DistributionError(f"Codes of secrets must be below {c}; some are not.")
         codes = np.empty((len(self.attributes), len(s)), dtype=np.int32)
         for place, j in enumerate(self.order, 1):
-            parent, (_, contexts, labels) = self.parents[j], self.tables[j].shape
+            parent, contexts = self.parents[j], self.tables[j].shape[1]
             row = s if parent is None else s * contexts + codes[parent]
-            drawn = np.searchsorted(self._cumulated[j], (row << BITS) + _half_words(random_words, place), side="right")
-            np.subtract(drawn, row * labels, out=codes[j], casting="unsafe")
+            codes[j] = self._inverses[j].draw(row, _half_words(random_words, place))
         return codes.T
 
     @cached_property
-    def _cumulated(self) -> tuple[IntArray, ...]:
-        """For each column the cumulated weights of all its rows, one after the other: row i begins at i · 2^32."""
-        return tuple(np.cumsum(table.reshape(-1)) for table in self.tables)
+    def _inverses(self) -> tuple[_InverseTable, ...]:
+        return tuple(_InverseTable.from_weights(table.reshape(-1, table.shape[2])) for table in self.tables)
 
     def _check_words(self, random_words: WordArray) -> WordArray:
         if random_words.ndim != 2 or len(random_words) != self.words_per_record or random_words.dtype != np.uint64:
@@ -244,11 +295,7 @@ class TreeModel:
         c, sizes = len(self.shares), [len(self.attributes[j].labels) for j in columns]
         if len(set(columns)) != len(columns):
             raise DistributionError("Columns of a marginal must differ; some repeat.")
-        relevant = set(columns)
-        for j in reversed(self.order):
-            parent = self.parents[j]
-            if j in relevant and parent is not None:
-                relevant.add(parent)
+        relevant = self._with_ancestors(set(columns))
         # A message: its table c × labels of the parent × labels of those columns of A that lie below.
         messages: dict[int | None, list[tuple[NDArray[Any], list[int]]]] = {}
         for j in reversed(self.order):
@@ -314,6 +361,37 @@ def round_to_unit(weights: FloatArray) -> IntArray:
     rest = UNIT - units.sum(axis=-1, keepdims=True)
     np.put_along_axis(units, largest, np.take_along_axis(units, largest, axis=-1) + rest, axis=-1)
     return units
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _InverseTable:
+    """Rows of weights that sum to 2^32, and the label that a half word draws from each.
+
+    Half words are looked up by their first bits; where these leave several labels, the cumulated weights are searched.
+    """
+
+    cumulated: IntArray  # of all rows, one after the other: row i begins at i · 2^32
+    labels: int
+    first_bits: int
+    settled: CodeArray  # rows · 2^first_bits: the label, or −1 where the bits that follow matter
+
+    @classmethod
+    def from_weights(cls, weights: IntArray) -> _InverseTable:
+        rows, labels = weights.shape
+        cumulated = np.cumsum(weights.reshape(-1))
+        first_bits = max(min(_FIRST_BITS, (_MOST_SETTLED // rows).bit_length() - 1), 0)
+        start = np.arange(rows << first_bits) << (BITS - first_bits)
+        first = np.searchsorted(cumulated, start, side="right")
+        last = np.searchsorted(cumulated, start + (1 << (BITS - first_bits)) - 1, side="right")
+        settled = np.where(first == last, first % labels, -1).astype(np.int32)
+        return cls(cumulated, labels, first_bits, settled)
+
+    def draw(self, row: IntArray, half: IntArray) -> CodeArray:
+        drawn: CodeArray = self.settled[(row << self.first_bits) | (half >> (BITS - self.first_bits))]
+        unsettled = np.flatnonzero(drawn < 0)
+        place = np.searchsorted(self.cumulated, (row[unsettled] << BITS) | half[unsettled], side="right")
+        drawn[unsettled] = place % self.labels
+        return drawn
 
 
 def _half_words(random_words: WordArray, place: int) -> IntArray:

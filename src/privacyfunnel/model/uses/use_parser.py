@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
+from privacyfunnel import plugins
 from privacyfunnel.errors import ParameterError
 from privacyfunnel.model.uses.linear_use import parse_distance, parse_values
 from privacyfunnel.model.uses.statistics_use import parse_balanced, parse_statistics
@@ -51,8 +52,11 @@ def parse_use(text: str) -> Use:
 is none called 'informtion'. Did you mean 'information'?
     """
     name, _, more = text.strip().partition(":")
-    if name not in PARSERS:
+    parse = PARSERS.get(name) or plugins.load_plugin(plugins.USES, name)
+    if parse is None:
+        known = (*PARSERS, *plugins.plugin_names(plugins.USES))
         raise ParameterError(
-            f"A use is one of {', '.join(PARSERS)}; there is none called '{name}'.{suggest_name(name, tuple(PARSERS))}"
+            f"A use is one of {', '.join(known)}; there is none called '{name}'.{suggest_name(name, known)}"
         )
-    return PARSERS[name](more.strip())
+    use: Use = parse(more.strip())
+    return use

@@ -6,6 +6,9 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Any, TypeVar, cast
 
+from privacyfunnel.mechanisms.mechanism import Mechanism
+from privacyfunnel.mechanisms.sealing import exact_worst_leak
+from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import SRLIP
 from privacyfunnel.release.design import DesignResult
 from privacyfunnel.release.findings.population import AT_A_GLANCE, PopulationBound, population_bound
@@ -45,8 +48,23 @@ class Findings:
     @cached_property
     def people(self) -> PopulationBound | None:
         """ε for the population that the rows are a sample of, where it is quickly computed."""
-        sealed = self._design.sealed
-        return population_bound(sealed.mechanism, sealed.promise, self._design.joint, AT_A_GLANCE)
+        law, joint = self._on_table
+        return population_bound(law, self._design.sealed.promise, joint, AT_A_GLANCE)
+
+    @cached_property
+    def table_leak(self) -> float:
+        """What a record leaks to whoever knows the table's exact frequencies, in exact arithmetic."""
+        law, joint = self._on_table
+        return exact_worst_leak(law, self._design.sealed.promise.table_promise, joint).leak.epsilon
+
+    @property
+    def _on_table(self) -> tuple[Mechanism, Joint]:
+        """The mechanism on the values that rows have, and the counts that it was made from or for."""
+        design = self._design
+        if design.fitted is None:
+            return design.sealed.mechanism, design.joint
+        joint, occurs = design.fitted.table_joint
+        return design.sealed.mechanism.restrict_inputs(occurs), joint
 
     def once(self, name: str, compute: Callable[[], T]) -> T:
         """A finding of another package, computed at its first call."""

@@ -94,10 +94,17 @@ def _sort_ranks(entries: pl.Series) -> IntArray:
 
 
 def kept_column_statements(
-    keep: Sequence[str], columns: Sequence[KeptColumn], secret: str, *, order: bool
+    keep: Sequence[str], columns: Sequence[KeptColumn], secret: str, *, order: bool, judged: bool
 ) -> list[str]:
-    """What kept columns and a kept order leave unprotected, a sentence each."""
-    found = [f"Kept as they are, unprotected: {', '.join(keep)}."] if keep else []
+    """What kept columns and a kept order leave unprotected, a sentence each; `judged` where ε is about both."""
+    found = []
+    if keep:
+        covers = (
+            f"ε is about them and what is published together, as far as {secret} goes"
+            if judged
+            else (f"the promise does not cover them: what is published may leak more about {secret} together with them")
+        )
+        found.append(f"Kept as they are: {', '.join(keep)}; {covers}.")
     found += [f"The kept column {column.order_statement}." for column in columns if column.order_statement]
     if order:
         found.append(

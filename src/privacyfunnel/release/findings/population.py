@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from privacyfunnel.errors import ParameterError, SizeError
-from privacyfunnel.formatting import format_epsilon, format_percent
+from privacyfunnel.formatting import finite_or_none, format_epsilon, format_percent
 from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.mechanism import Mechanism
 from privacyfunnel.model.comparisons import Leak
@@ -72,8 +72,8 @@ class PopulationBound:
     @property
     def rare_alone(self) -> str:
         """The ε of every rare secret by itself; nothing where there is none."""
-        each = ", ".join(f"{secret}: {format_epsilon(epsilon)}" for secret, epsilon in self.alone.items())
-        return f"secrets of fewer than {self.rare} rows count together; alone, {each}" if each else ""
+        each = ", ".join(f"{secret} {format_epsilon(epsilon)}" for secret, epsilon in self.alone.items())
+        return f"population ε pools secrets with fewer than {self.rare} rows; alone {each}" if each else ""
 
     def describe_with_table(self, certified: float) -> str:
         """The table's ε and that of the people, in one sentence."""
@@ -89,13 +89,13 @@ class PopulationBound:
         return {
             "rows": self.rows,
             "confidence": self.confidence,
-            "epsilon": _finite_or_none(self.epsilon),
+            "epsilon": finite_or_none(self.epsilon),
             "bounded": math.isfinite(self.epsilon),
             "because": self.reason,
             "certificate": self.is_certificate,
             "private_design": self.private,
             "rare_below": self.rare,
-            "alone": {secret: _finite_or_none(epsilon) for secret, epsilon in self.alone.items()},
+            "alone": {secret: finite_or_none(epsilon) for secret, epsilon in self.alone.items()},
         }
 
 
@@ -158,7 +158,3 @@ def _find_reason(leak: Leak, law: Mechanism, joint: Joint) -> str:
         values &= joint.combos[:, attribute] == label
     rows = int(joint.weights[list(leak.secrets)][:, values].sum())
     return f"{rows:,} rows leave that much open about them: {law.protocol.describe(leak, joint)}"
-
-
-def _finite_or_none(epsilon: float) -> float | None:
-    return epsilon if math.isfinite(epsilon) else None

@@ -1,10 +1,13 @@
 """The owner's ledger: which rows were released when, with which protocol, and how their order is undone.
 
 What releases of the same rows say together is not bounded by what each says (docs/theory.md, Theorems 24 to 27), so a
-second one must be noticed. The ledger is a file beside the table that only its owner can read. It holds no value and no
-count: columns are remembered by fingerprints, which do not depend on the order of rows. A fingerprint is keyed with the
-ledger's own salt; whoever has the file could still try out guesses of a small table, and undo the order of a release.
-So it is the owner's, as the table is.
+second one must be noticed. The ledger is a file beside the table that only its owner can read. It states no value and
+no count: columns are remembered by fingerprints, which do not depend on the order of rows. A fingerprint is keyed with
+the ledger's own salt; whoever has the file could still try out guesses of labels and counts, and undo the order of a
+release. So it is the owner's, as the table is.
+
+The ε of private designs add up, whether or not their files were ever published: who runs a design until its result
+pleases has chosen by the noise. So an entry is written before noise is drawn, and stays.
 
 An entry is written before a release appears, and says that it has begun; once the release stands it says finished. One
 that has begun and whose run is gone is settled by looking: it is finished if its protocol stands where it said, else it
@@ -23,13 +26,20 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from privacyfunnel.atomic_files import atomic_file
 from privacyfunnel.errors import LedgerError, OutputError
 from privacyfunnel.hints import hint
-from privacyfunnel.release.release_files import TABLES
+from privacyfunnel.release.ledger.column_fingerprints import (
+    Fingerprint,
+    canonical_label,
+    have_same_rows,
+    have_same_values,
+)
+from privacyfunnel.tables.readers.formats import TABLES
 from privacyfunnel.tables.readers.table_files import TableSource, resolve_source
 
 NAME = ".privacyfunnel-ledger.json"
@@ -38,11 +48,15 @@ MOST_TEXT = 1 << 20  # characters of a protocol that the ledger keeps itself; of
 MOST_BYTES = 1 << 28  # of a ledger that is read
 COARSE = 2.0  # seconds that the time of a file may be off
 BEGUN, FINISHED, REPLACED = "begun", "finished", "replaced"
+NOISE = "noise"  # drawn for the counts of a private design, whatever became of it
+SHARED = "PRIVACYFUNNEL_LEDGER"  # names one ledger for all tables
 
 
 def ledger_path(table: str | Path | TableSource) -> Path:
-    """Where the ledger of a table is unless another place is named: beside it, or in the current folder."""
-    return resolve_source(table).folder / NAME
+    """Where the ledger of a table is unless the request names another: the one of the environment variable, or beside
+    the table, or in the current folder."""
+    shared = os.environ.get(SHARED)
+    return Path(shared) if shared else resolve_source(table).folder / NAME
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +67,7 @@ class Entry:
     rows: int
     secret: tuple[str, ...]
     publish: tuple[str, ...]
-    columns: Mapping[str, str]  # a fingerprint of each of them
+    columns: Mapping[str, Fingerprint]  # of each of them
     source: str  # the table
     table: str  # the sanitised one
     protocol_file: str
@@ -65,16 +79,16 @@ class Entry:
     drawn: str = ""  # a mark of key, protocol and column of ids, where rows are drawn by ids with a key that is kept
     state: str = BEGUN
     run: str = ""  # the process that made it
+    noise: str = ""  # the ε of the noise in its counts, as a fraction, where its design is private
     name: str = field(default_factory=lambda: secrets.token_hex(8))
 
     def has_same_rows(self, other: Entry) -> bool:
         """Whether both are about the same rows, as far as can be told; in doubt they are.
 
-        The same table by name, though rows may have come and gone since; or as many rows, and a column, whatever its
-        name, whose values occur as often.
+        The same table by name, though rows may have come and gone since; or one that agrees with it in all columns
+        that both have, but for a few rows at most.
         """
-        alike = bool({*self.columns.values()} & {*other.columns.values()})
-        return self.source == other.source or (self.rows == other.rows and alike)
+        return self.source == other.source or have_same_rows(self.columns, other.columns)
 
     def counts_with(self, other: Entry) -> bool:
         """Whether both are of the same rows, and both may be published."""
@@ -86,8 +100,13 @@ class Entry:
 
         Rows that are drawn alike are none that were drawn twice.
         """
-        mine, theirs = ({*e.secret, *map(e.columns.get, e.secret)} - {None} for e in (self, other))
-        return self.counts_with(other) and bool(mine & theirs) and not self.draws_alike(other)
+        return self.counts_with(other) and self._shares_secret(other) and not self.draws_alike(other)
+
+    def _shares_secret(self, other: Entry) -> bool:
+        """Whether a column of both secrets is the same, by its name or by its values."""
+        names = [{canonical_label(name) for name in entry.secret} for entry in (self, other)]
+        marks = [[entry.columns[name] for name in entry.secret if name in entry.columns] for entry in (self, other)]
+        return bool(names[0] & names[1]) or any(have_same_values(one, its) for one in marks[0] for its in marks[1])
 
     def draws_alike(self, other: Entry) -> bool:
         """Whether both drew by ids with one key and one protocol: whoever is in both, unchanged, is published once."""
@@ -126,9 +145,16 @@ class Entry:
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Entry:
         order = content["order"]
-        lists = {name: tuple(map(str, content[name])) for name in ("secret", "publish")}
+        lists: dict[str, Any] = {name: tuple(map(str, content[name])) for name in ("secret", "publish")}
+        lists["columns"] = {  # those of an earlier version are one text, and like no other
+            name: (mark,) if isinstance(mark, str) else tuple(map(str, mark))
+            for name, mark in content["columns"].items()
+        }
         entry = cls(**{**content, **lists, "order": None if order is None else bytes.fromhex(order)})
-        if entry.state not in {BEGUN, FINISHED, REPLACED} or (entry.order is not None and len(entry.order) != 32):
+        Fraction(entry.noise or 0)
+        if entry.state not in {BEGUN, FINISHED, REPLACED, NOISE} or (
+            entry.order is not None and len(entry.order) != 32
+        ):
             raise ValueError("no state or order of an entry")
         return entry
 
@@ -177,6 +203,19 @@ class Ledger:
         """The releases of the same rows elsewhere; one in the same place is replaced."""
         known = self._resolve_entries(self.entries())
         return [entry for entry in known if not entry.shares_place(mine) and entry.counts_with(mine)]
+
+    def record_noise(self, mine: Entry, *, refuse: RefusalFactory | None) -> tuple[Entry, ...]:
+        """Remember that noise is about to be drawn for these rows; the times it was drawn before.
+
+        If there are any they are refused, where that is asked for; then nothing is remembered.
+        """
+        with self._lock():
+            salt, entries = self._content()
+            before = tuple(entry for entry in entries if entry.state == NOISE and entry.has_same_rows(mine))
+            if before and refuse is not None:
+                raise refuse(before)
+            self._write(salt, (*entries, replace(mine, state=NOISE)))
+        return before
 
     @contextmanager
     def record(self, mine: Entry, *, known: Iterable[Entry], refuse: RefusalFactory) -> Iterator[list[Entry]]:

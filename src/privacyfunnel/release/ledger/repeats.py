@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.release.findings.composition_leakage import ReleaseComposition, compose_releases
 from privacyfunnel.release.ledger.column_fingerprints import column_fingerprints
 from privacyfunnel.release.ledger.ledger_file import MOST_TEXT, Entry, Ledger, protocol_digest
+from privacyfunnel.release.ledger.noise_draws import NOTHING, early_entry
 
 if TYPE_CHECKING:
     from privacyfunnel.release.row_sampler import RowSampler
@@ -23,8 +25,6 @@ if TYPE_CHECKING:
     from privacyfunnel.tables.coding.contingency import Contingency
     from privacyfunnel.tables.coding.merges import Merge
     from privacyfunnel.tables.readers.table_files import TableSource
-
-NOTHING = "Nothing was written"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +46,16 @@ class LedgerReport:
     unknown: str = ""  # why that is not known, if it is not
     replaced: tuple[Entry, ...] = ()  # releases of these rows that lay in the same place
     alike: tuple[Entry, ...] = ()  # releases of these rows that drew whoever did not change as this one does
+    noise: tuple[Entry, ...] = ()  # the times that noise was drawn for the counts of these rows before
 
     def add_replaced(self, entries: Sequence[Entry]) -> LedgerReport:
         """The same, and what lay in the same place."""
         return replace(self, replaced=tuple(entries))
+
+    @property
+    def noise_spent(self) -> float:
+        """The ε of all designs before this one."""
+        return float(sum(Fraction(entry.noise) for entry in self.noise))
 
     @property
     def statements(self) -> tuple[str, ...]:
@@ -73,9 +79,8 @@ class LedgerReport:
             )
         if self.others:
             said.append(
-                f"Of these rows there are releases about other secrets: {_list_entries(self.others)}. What they "
-                "say together "
-                "about each secret is computed by audit --with."
+                f"These rows were also released about other secrets: {_list_entries(self.others)}. An audit of all "
+                "their protocols computes what they leak together about each secret."
             )
         return tuple(said)
 
@@ -105,7 +110,7 @@ def make_entry(
         protocol_file=str(protocol.path.resolve()),
         digest=protocol_digest(protocol.text.encode("utf-8")),
         protocol=protocol.text if len(protocol.text) <= MOST_TEXT else None,
-        promise=f"{sealed.promise.name} ε = {sealed.promise.epsilon:g}",
+        promise=f"{sealed.promise.name} ε = {sealed.total_epsilon:g}",
         order=outgoing.order_key,
         for_publication=sealed.for_publication and spec.seed is None and not trial,
         drawn="" if key is None or row_id is None else key.mark(salt, sealed.digest, row_id),
@@ -128,21 +133,7 @@ def refuse_repeat(
     """
     if spec.again or spec.key_file is not None:
         return
-    mine = Entry(
-        when="",
-        rows=int(counted.weights.sum()),
-        secret=tuple(spec.secret),
-        publish=tuple(spec.publish),
-        columns=column_fingerprints(counted, salt),
-        source=source.identity,
-        table=str(table.resolve()),
-        protocol_file="",
-        digest="",
-        protocol=None,
-        promise="",
-        order=None,
-        for_publication=spec.seed is None and not trial,
-    )
+    mine = early_entry(counted, spec, source, table, salt, for_publication=spec.seed is None and not trial)
     repeats = tuple(entry for entry in book.other_releases(mine) if entry.repeats(mine))
     if repeats:
         raise LedgerError(

@@ -55,7 +55,7 @@ def part(session: Session, job: Job) -> dict[str, Any]:
         "found": solution(session),
         "ticked": session.beside.get("ticked") == solution(session),
         "folder": choices.folder,
-        "command": repeat_scripts.command_line(choices),
+        "command": repeat_scripts.format_command(choices.to_spec()),
         "script": repeat_scripts.script(choices),
     }
 

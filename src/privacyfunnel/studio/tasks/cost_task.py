@@ -18,6 +18,7 @@ from privacyfunnel.estimation.expected_precision import (
 )
 from privacyfunnel.formatting import format_percent
 from privacyfunnel.release.design import DesignResult, count_table, design_from_counts
+from privacyfunnel.release.kept_counts import count_kept
 from privacyfunnel.release.release import Release
 from privacyfunnel.release.release_run import ReleaseRun
 from privacyfunnel.studio.choices import Choices
@@ -177,13 +178,14 @@ def cost(say: ProgressReporter, choices: Choices) -> Cost:
     say("doing", "counting")
     spec = choices.to_spec()
     encoding = count_table(table, spec)
+    kept = count_kept(encoding, spec.judged_columns)
     say("doing", "searching for the best protocol")
     found: DesignResult | None = None
     for limit in (choices.time_limit,) if choices.time_limit is not None else ROUNDS:
         limited = replace(spec, time_limit=limit)
         progress = _progress_callback(say, begun, stoppable=found is not None)
         try:
-            found, spec = design_from_counts(encoding.contingency, limited, progress), limited
+            found, spec = design_from_counts(encoding.contingency, limited, progress, kept), limited
         except _EnoughError:
             break
         best = _best(found, limit, time.monotonic() - begun)

@@ -14,7 +14,7 @@ from privacyfunnel.release.sanitise import sanitise_file
 from privacyfunnel.report import OWNER_REPORT, PUBLIC_REPORT
 from privacyfunnel.report.release_page import Occasion, pages
 from privacyfunnel.studio.choices import Choices
-from privacyfunnel.studio.repeat_scripts import command_line
+from privacyfunnel.studio.repeat_scripts import format_command
 from privacyfunnel.studio.task_pool import ProgressReporter
 
 
@@ -37,7 +37,8 @@ class PublishedFiles:
 def publish(say: ProgressReporter, choices: Choices, again: bool = False, force: bool = False) -> PublishedFiles:
     """Sanitise the table into the folder that was chosen, with its reports."""
     source, into = choices.table, choices.folder
-    repeat = command_line(choices) + (" --again" if again else "") + (" --force" if force else "")
+    spec = replace(choices.to_spec(), again=again, force=force)
+    repeat = format_command(spec)
     if into.exists():  # before it takes long
         for name in [OWNER_REPORT, *([PUBLIC_REPORT] if choices.public_report else [])]:
             check_target(into / name, force=force)
@@ -48,7 +49,7 @@ def publish(say: ProgressReporter, choices: Choices, again: bool = False, force:
 
     release = sanitise_file(
         source.path,
-        replace(choices.to_spec(), again=again, force=force),
+        spec,
         progress=lambda value, bound: say("proof", (value, bound, 0.0)),
         watch=lambda doing, rows: say("doing", doing),
         pages=draw_pages,
@@ -56,7 +57,7 @@ def publish(say: ProgressReporter, choices: Choices, again: bool = False, force:
     return PublishedFiles(
         rows=release.rows,
         promise=release.sealed.promise.name,
-        epsilon=release.sealed.promise.epsilon,
+        epsilon=release.sealed.total_epsilon,
         certified=release.sealed.epsilon,
         kept=release.share_kept,
         unchanged=release.unchanged,

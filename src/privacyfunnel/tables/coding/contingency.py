@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -82,6 +83,16 @@ class CellIndex:
         else:
             self._known = _frame(list(cells.T)).with_columns(position=positions).unique()
 
+    def map(self, becomes: IntArray) -> "CellIndex":
+        """The index that gives `becomes[position]` for every position."""
+        other = copy(self)
+        if self._dense is not None:
+            other._dense = np.where(self._dense < 0, UNKNOWN, becomes[self._dense])
+        else:
+            was = self._known["position"].to_numpy()
+            other._known = self._known.with_columns(position=np.where(was < 0, UNKNOWN, becomes[was]))
+        return other
+
     def positions(self, codes: Sequence[Codes], rows: int) -> IntArray:
         if self._dense is not None:
             return self._dense[dense_key(codes, self._sizes, rows)]
@@ -160,6 +171,27 @@ class Contingency:
     @property
     def combos(self) -> IntArray:
         return self.published.combos
+
+    def recode(self, published: Variable) -> "Contingency":
+        """The same rows counted by other labels of the published columns, each of which has one."""
+        becomes = recode_positions(self.published, published)
+        weights = np.zeros((len(self.weights), len(published.combos)), dtype=np.int64)
+        np.add.at(weights.T, becomes, self.weights.T)
+        return Contingency(freeze(weights), self.secret, published)
+
+
+def recode_positions(old: Variable, new: Variable) -> IntArray:
+    """Where each combination stands in a variable of the same columns: a label that it does not list is its rest."""
+    codes = []
+    for mine, other, column in zip(old.codings, new.codings, old.combos.T, strict=True):
+        place = {label: code for code, label in enumerate(other.labels)}
+        rest = UNKNOWN if other.rest is None else other.rest
+        becomes = np.array([place.get(label, rest) for label in mine.labels], dtype=np.int64)
+        if mine.missing is not None and other.missing is not None:
+            becomes[mine.missing] = other.missing
+        codes.append(becomes[column])
+    index = CellIndex(new.combos, np.arange(len(new.combos)), [len(coding.labels) for coding in new.codings])
+    return index.positions(codes, len(old.combos))
 
 
 @dataclass(frozen=True, slots=True)

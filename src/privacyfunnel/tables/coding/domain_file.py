@@ -46,7 +46,6 @@ class DomainFile:
 
     codings: Mapping[str, Coding]
     name: str = "the domain"
-    omitted: tuple[str, ...] = ()  # columns that a draft does not list, for their labels would quote persons
 
     def variable(self, columns: Sequence[str]) -> Variable:
         """These columns read as one, with every combination of their labels."""
@@ -151,8 +150,7 @@ def draft_domain(table: Table, columns: Sequence[str], bins: Sequence[Bins] = ()
             f"row each. Group them with {hint('bins')}, or name other columns."
         )
     codings = [coder.coding(sorted(counts[coder.column]))[0] for coder in listed]
-    omitted = tuple(coder.column for coder in coders if coder not in listed)
-    return DomainFile({coding.column: _fill_bins(coding) for coding in codings}, omitted=omitted)
+    return DomainFile({coding.column: fill_bins(coding, missing=coding.missing is not None) for coding in codings})
 
 
 def _quotes_persons(rows: Counter[int]) -> bool:
@@ -161,9 +159,9 @@ def _quotes_persons(rows: Counter[int]) -> bool:
     return len(rows) > MOST_DRAFT_LABELS or (len(rows) > MOST_LABELS_OF_ONE and alone > len(rows) / 2)
 
 
-def _fill_bins(coding: Coding) -> Coding:
-    """A binned column may have all of its bins, whether they occur or not."""
-    return _make_coding(coding.column, (), coding.edges, coding.missing is not None) if coding.edges else coding
+def fill_bins(coding: Coding, *, missing: bool) -> Coding:
+    """A binned column with all of its bins, whether they occur or not; `missing` says whether an entry may be."""
+    return _make_coding(coding.column, (), coding.edges, missing) if coding.edges else coding
 
 
 def _make_coding(

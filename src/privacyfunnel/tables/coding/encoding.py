@@ -8,7 +8,7 @@ changed between them is refused. A table of counts has a row per combination of 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import polars as pl
@@ -25,7 +25,15 @@ from privacyfunnel.tables.coding.coders import (
     LabelCoder,
     as_numbers,
 )
-from privacyfunnel.tables.coding.contingency import CellCounter, CellIndex, Contingency, UnknownRows, count_variable
+from privacyfunnel.tables.coding.contingency import (
+    CellCounter,
+    CellIndex,
+    Contingency,
+    UnknownRows,
+    Variable,
+    count_variable,
+    recode_positions,
+)
 from privacyfunnel.tables.coding.merges import Merge, rules_by_column
 from privacyfunnel.tables.coding.normalisation import normalise_bins
 from privacyfunnel.tables.coding.quantiles import find_edges
@@ -63,6 +71,11 @@ class Encoding:
     _codes: tuple[Codes, ...] | None  # a column of provisional codes per coder, if they fit into memory
     _fingerprint: Fingerprint  # of the codes if they do not, and of the columns that may be kept
     unknown_rows: UnknownRows = field(default_factory=UnknownRows)  # rows that hold what is not known: in no count
+
+    def recode(self, published: Variable) -> "Encoding":
+        """The same rows by other labels of the published columns, each of which has one."""
+        becomes = recode_positions(self.contingency.published, published)
+        return replace(self, contingency=self.contingency.recode(published), _published=self._published.map(becomes))
 
     def chunks(self, keep: Sequence[str] = ()) -> Iterator[Chunk]:
         """The rows in order, with the columns `keep` as they are in the table."""

@@ -6,7 +6,9 @@ let :math:`d_i` be the differences of the hashes of two columns that differ, and
 that divides them all. The digests agree with a chance of :math:`2^{v-64}` over g, and v is at least k with a chance of
 at most :math:`2^{-k}` over h: a change is overlooked with a chance below :math:`2^{-57}`.
 
-Row ids are compared by their text. A 64-bit hash of each is kept; only where two hashes agree are the ids read again.
+Row ids are compared by one canonical text, in which blanks around it, leading zeros and a `.0` do not count, so that an
+id means the same person whichever program wrote it. A 64-bit hash of each is kept; only where two hashes agree are the
+ids read again.
 """
 
 import secrets
@@ -59,6 +61,7 @@ class Fingerprint:
 
 BLOCK = 16  # bytes that ids are filled up to a multiple of
 MOST_BYTES = 256  # of an id
+NUMERAL = r"^(-?)0*(\d+?)(?:\.0*)?$"  # a whole number, which has as many texts as there are programs that write it
 
 
 class RowIds:
@@ -68,7 +71,7 @@ class RowIds:
         self.column = column
         self._seed = secrets.randbits(63)
         self._hashes: list[NDArray[np.uint64]] = []
-        self._rows = self._missing = self._long = 0
+        self._rows = self._missing = self._long = self._inexact = 0
 
     def empty_copy(self) -> "RowIds":
         """The same column, of which nothing was looked at yet."""
@@ -76,8 +79,9 @@ class RowIds:
 
     def add(self, entries: pl.Series) -> None:
         """Look at more rows."""
-        text = as_text(entries)
+        text = id_texts(entries)
         missing = text.is_null() | (text == "")
+        self._inexact += count_inexact_ids(entries)
         self._rows += len(text)
         self._missing += int(missing.sum())
         self._long += int((text.str.len_bytes() > MOST_BYTES).sum())
@@ -95,26 +99,72 @@ class RowIds:
                 f"a row id has at most {MOST_BYTES} bytes; {self._long:,} of '{self.column}' have more. Name another "
                 "column."
             )
+        if self._inexact:
+            raise inexact_ids_error(self.column, self._inexact, self._rows)
         hashes = np.sort(np.concatenate(self._hashes)) if self._hashes else np.zeros(0, dtype=np.uint64)
         alike = np.unique(hashes[1:][hashes[1:] == hashes[:-1]])
         if not len(alike):
             return
         doubtful = []
         for batch in table.batches([self.column]):
-            text = as_text(batch[self.column])
+            text = id_texts(batch[self.column])
             doubtful.append(text.filter(text.hash(self._seed).is_in(pl.Series(alike))))
         suspects = pl.concat(doubtful)
         again = int((~suspects.is_first_distinct()).sum())
         if again:
-            raise ColumnError(
-                f"a row id must tell every row from all others; {again:,} of {self._rows:,} rows have an id of "
-                f"'{self.column}' that a row before them has. Name a column in which every value is different."
-            )
+            raise repeated_ids_error(self.column, again, self._rows)
+
+
+def repeated_ids_error(column: str, again: int, rows: int) -> ColumnError:
+    """Why ids that are not all different are refused."""
+    return ColumnError(
+        f"a row id must tell every row from all others; {again:,} of {rows:,} rows have an id of '{column}' that "
+        "another row has (blanks around an id, leading zeros and a final .0 do not count). Name a column in which "
+        "every value is different."
+    )
+
+
+def inexact_ids_error(column: str, inexact: int, rows: int) -> ColumnError:
+    """Why numbers are refused that a float cannot hold exactly, or that are not whole."""
+    return ColumnError(
+        f"row ids that are floating-point numbers must be whole and small enough to be exact; {inexact:,} of {rows:,} "
+        f"in '{column}' are not. Write them as integers or as text."
+    )
+
+
+def id_texts(entries: pl.Series) -> pl.Series:
+    """One canonical text of each id: `7`, `7.0`, `007` and ` 7 ` are the same, as text, integers or floats.
+
+    Text is in Unicode normal form C. Letters keep their case, and other texts of numbers (`7e0`) stay as they are.
+    """
+    if entries.dtype.is_float():
+        whole = drop_name(entries).cast(pl.Int64, strict=False).cast(pl.String)
+        return whole.zip_with(_is_exact(entries), as_text(entries))
+    text = as_text(entries)
+    if entries.dtype.is_integer():
+        return text
+    text = text.str.strip_chars()
+    if (text.str.len_bytes() != text.str.len_chars()).any():
+        text = text.str.normalize("NFC")
+    odd = text.str.starts_with("0") | text.str.starts_with("-0") | text.str.contains(".", literal=True)
+    return text.str.replace(NUMERAL, "$1$2") if odd.any() else text
+
+
+def count_inexact_ids(entries: pl.Series) -> int:
+    """How many floating-point numbers are fractions, or so large that neighbouring integers look alike."""
+    return int((~_is_exact(entries)).sum()) if entries.dtype.is_float() else 0
+
+
+def _is_exact(numbers: pl.Series) -> pl.Series:
+    """Whether each float is a whole number that no other integer is rounded to; what is missing counts as one."""
+    most = 2**24 if numbers.dtype == pl.Float32 else 2**53
+    known = drop_name(numbers).fill_nan(None).fill_null(0)
+    return (known == known.floor()) & (known.abs() < most)
 
 
 def id_blocks(entries: pl.Series) -> tuple[NDArray[np.uint8], IntArray]:
     """The texts of ids as bytes, a row each, filled up with zeros to whole blocks; and how many bytes each has."""
-    text = as_text(entries)
+    text = id_texts(entries)
     lengths: IntArray = text.str.len_bytes().to_numpy().astype(np.int64)
     width = -(-int(lengths.max(initial=0)) // BLOCK) * BLOCK
     octets = np.zeros((len(text), width), dtype=np.uint8)

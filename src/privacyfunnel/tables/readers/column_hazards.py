@@ -15,6 +15,7 @@ import polars as pl
 
 from privacyfunnel.hints import hint
 from privacyfunnel.tables.readers.lazy_frames import LazyTable
+from privacyfunnel.tables.readers.persons import PersonTable
 from privacyfunnel.tables.readers.table_interface import Table
 
 MOST_ROWS = 1 << 18  # that are looked at: the first ones
@@ -51,17 +52,21 @@ class Hazard:
     blocks: bool  # whether publishing it needs the owner's word
 
 
-def find_hazards(table: Table, *, secret: Sequence[str], publish: Sequence[str], keep: Sequence[str]) -> list[Hazard]:
-    """What the first rows of a table give cause to ask about: columns that leave first, then the rows."""
-    rows = _first_rows(table)
+def find_hazards(table: Table, *, secret: Sequence[str], publish: Sequence[str], used: Sequence[str]) -> list[Hazard]:
+    """What the first rows of a table give cause to ask about: published columns first, then the rows.
+
+    `used` are columns that need not be judged as numbers of persons or as weights: the owner has decided about them.
+    """
+    # Where each person is one row already, other columns may differ between their rows.
+    columns = (*secret, *publish) if isinstance(table, PersonTable) else table.columns
+    rows = _first_rows(table, columns)
     if rows.height < FEW_ROWS:
         return []
-    leaving = list(dict.fromkeys([*publish, *keep]))
-    found = [hazard for column in leaving for hazard in _column_hazards(rows, column, secret)]
+    found = [hazard for column in publish for hazard in _column_hazards(rows, column, secret)]
     found += [
-        hazard for column in dict.fromkeys([*leaving, *secret]) for hazard in _spellings(column, _texts(rows[column]))
+        hazard for column in dict.fromkeys([*publish, *secret]) for hazard in _spellings(column, _texts(rows[column]))
     ]
-    used = [*secret, *leaving]
+    used = [*secret, *publish, *used]
     return [
         *found,
         *_missing_secrets(rows, secret),
@@ -71,12 +76,12 @@ def find_hazards(table: Table, *, secret: Sequence[str], publish: Sequence[str],
     ]
 
 
-def _first_rows(table: Table) -> pl.DataFrame:
+def _first_rows(table: Table, columns: Sequence[str]) -> pl.DataFrame:
     if isinstance(table, LazyTable):  # its engine counts where the rows are: only the first ones are fetched
         table = table.head(MOST_ROWS)
     parts: list[pl.DataFrame] = []
     rows = 0
-    for batch in table.batches(table.columns):
+    for batch in table.batches(columns):
         parts.append(batch.head(MOST_ROWS - rows))
         rows += parts[-1].height
         if rows >= MOST_ROWS:

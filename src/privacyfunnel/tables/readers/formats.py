@@ -30,6 +30,8 @@ PARQUET = (".parquet",)
 ARROW = (".arrow", ".feather", ".ipc")
 SUFFIXES = (*DELIMITED, *PARQUET, *ARROW)
 FOREIGN = (".xlsx", ".dta", ".sav", ".zsav", ".sas7bdat", ".jsonl", ".ndjson")  # read, and written as CSV
+STEM = "sanitised"  # the name of a table, before the suffix of its format
+TABLES = tuple(f"{STEM}{suffix}" for suffix in SUFFIXES)
 
 # What to do about files whose names end otherwise.
 FORMAT_HINTS = {

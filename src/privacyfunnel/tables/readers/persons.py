@@ -11,11 +11,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import polars as pl
+from polars import selectors
 
 from privacyfunnel.errors import ColumnError, ParameterError, TableError
 from privacyfunnel.hints import hint
 from privacyfunnel.names import unique_label, validate_columns
-from privacyfunnel.tables.readers.column_selection import drop_name, require_columns, select_columns
+from privacyfunnel.tables.coding.row_hashes import id_texts
+from privacyfunnel.tables.readers.column_selection import require_columns, select_columns
 from privacyfunnel.tables.readers.formats import TextFormat
 from privacyfunnel.tables.readers.table_interface import Table, TableWrapper
 
@@ -49,14 +51,15 @@ class PersonTable(TableWrapper):
         parts = [part.unique(maintain_order=True) if self.which is None else part for part in self.table.batches(asked)]
         rows = pl.concat(parts)
         key = unique_label("person", asked)
-        rows = rows.with_columns(drop_name(rows[self.person]).cast(pl.String).replace("", None).alias(key))
+        rows = rows.with_columns(id_texts(rows[self.person]).replace("", None).alias(key))
         missing = rows[key].null_count()
         if missing:
             raise TableError(
                 f"every row must say whose it is; {missing:,} have no {self.person}. Correct or remove them."
             )
         if self.which is None:
-            rows = rows.unique(maintain_order=True)
+            compared = [key, *(name for name in columns if name != self.person)]
+            rows = rows.unique(selectors.by_name(compared), maintain_order=True)
             several = rows.height - rows[key].n_unique()
             if several:
                 raise ColumnError(

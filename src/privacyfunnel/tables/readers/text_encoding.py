@@ -4,12 +4,16 @@ import codecs
 import csv
 import gzip
 import io
+import os
 import re
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO, TextIO, cast
+from typing import BinaryIO, TextIO, cast
+
+import zstandard
 
 from privacyfunnel.errors import ParameterError, TableError
 from privacyfunnel.hints import hint
@@ -17,8 +21,9 @@ from privacyfunnel.hints import hint
 UTF_8 = "utf-8-sig"  # UTF-8, with or without a byte order mark
 HEAD = 1 << 16  # bytes that tell a binary file
 PIECE = 1 << 18  # bytes that are looked at together: they fit into the cache of a core
-LINES = 1 << 16  # that are unpacked together
 GZIP, ZSTANDARD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"  # how such files begin
+SKIPPED_FRAME = b"\x2a\x4d\x18"  # how frames of Zstandard without content go on after their first byte
+FRAME_HEADER = 18  # bytes of a frame of Zstandard, at most
 DELIMITERS = ",;\t|"
 
 
@@ -29,62 +34,33 @@ def open_bytes(path: Path) -> Iterator[BinaryIO]:
         if not is_compressed(path):
             yield raw
             return
-        with gzip.GzipFile(fileobj=raw) if _starts_with(path, GZIP) else io.BufferedReader(_Zstandard(path)) as file:
-            yield cast(BinaryIO, file)
+        if _starts_with(path, GZIP):
+            with gzip.GzipFile(fileobj=raw) as file:
+                yield cast(BinaryIO, file)
+            return
+        if not _is_whole(raw):
+            raise EOFError
+        raw.seek(0)
+        yield cast(BinaryIO, zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True))
 
 
-class _Zstandard(io.RawIOBase):
-    """The text of a file that is packed with Zstandard. polars unpacks it by lines; all end with a line feed."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._start()
-
-    def _start(self) -> None:
-        self._lines, self._waiting = self._unpack_lines(), memoryview(b"")
-
-    def _unpack_lines(self) -> Iterator[bytes]:
-        import polars as pl
-
-        try:
-            for batch in pl.scan_lines(self._path, glob=False).collect_batches(chunk_size=LINES):
-                yield ("\n".join(batch.to_series().to_list()) + "\n").encode()
-        except pl.exceptions.PolarsError:
-            raise TableError(
-                f"'{self._path}' must be UTF-8 text, since it is packed with Zstandard; some of its bytes are not. "
-                f"Unpack it, and name its encoding with {hint('encoding')}."
-            ) from None
-        except OSError:
-            raise TableError(
-                f"'{self._path}' must be a whole Zstandard file; it is damaged. Get a fresh copy."
-            ) from None
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        """Back to the start, the only place that is asked for."""
-        if offset or whence:
-            raise io.UnsupportedOperation
-        self._start()
-        return 0
-
-    def tell(self) -> int:
-        return 0
-
-    def readinto(self, into: Any) -> int:
-        while not self._waiting:
-            following = next(self._lines, None)
-            if following is None:
-                return 0
-            self._waiting = memoryview(following)
-        size = min(len(into), len(self._waiting))
-        into[:size] = self._waiting[:size]
-        self._waiting = self._waiting[size:]
-        return size
+def _is_whole(file: BinaryIO) -> bool:
+    """Whether the frames of a Zstandard file are all there; whoever unpacks it is not told (RFC 8878, section 3.1)."""
+    while head := file.read(FRAME_HEADER):
+        if head[1:4] == SKIPPED_FRAME and head[0] & 0xF0 == 0x50:
+            file.seek(8 + int.from_bytes(head[4:8], "little") - len(head), os.SEEK_CUR)
+            continue
+        frame = zstandard.get_frame_parameters(head)
+        file.seek(zstandard.frame_header_size(head) - len(head), os.SEEK_CUR)
+        last = False
+        while not last:
+            if len(block := file.read(3)) < 3:
+                return False
+            header = int.from_bytes(block, "little")
+            last, repeated = bool(header & 1), header >> 1 & 3 == 1
+            file.seek(1 if repeated else header >> 3, os.SEEK_CUR)
+        file.seek(4 * frame.has_checksum, os.SEEK_CUR)
+    return file.tell() <= os.fstat(file.fileno()).st_size
 
 
 @contextmanager
@@ -106,8 +82,9 @@ def _report_failures(path: Path, encoding: str) -> Iterator[None]:
             f"'{path}' must be {meant} text; some of its bytes are not. "
             f"Name its encoding, for example {hint('encoding', other)}."
         ) from error
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise TableError(f"'{path}' must be a whole gzip file; it is damaged. Get a fresh copy.") from error
+    except (EOFError, gzip.BadGzipFile, zlib.error, zstandard.ZstdError) as error:
+        packing = "gzip" if _starts_with(path, GZIP) else "Zstandard"
+        raise TableError(f"'{path}' must be a whole {packing} file; it is damaged. Get a fresh copy.") from error
     except OSError as error:
         raise TableError(f"'{path}' cannot be read: {error.strerror}.") from error
 
@@ -150,11 +127,10 @@ def detect_encoding(path: Path, encoding: str | None, on_bytes: Callable[[bytes]
             raise TableError(f"'{path}' must be text; it is a binary file. Save the table as CSV, Parquet or Arrow.")
         if not head:
             raise TableError(f"'{path}' is empty; a table must have a header and rows.")
-        file.seek(0)
-        return _detect_from_bytes(iter(lambda: file.read(PIECE), b""), on_bytes)
+        return _detect_from_bytes(chain([head], iter(lambda: file.read(PIECE), b"")), on_bytes)
 
 
-def _detect_from_bytes(pieces: Iterator[bytes], on_bytes: Callable[[bytes], None] | None) -> str:
+def _detect_from_bytes(pieces: Iterable[bytes], on_bytes: Callable[[bytes], None] | None) -> str:
     """UTF-8 if all pieces together are; what has not one character of UTF-8 beyond ASCII is an older text."""
     decoder, all_utf_8, some_utf_8, latin = codecs.getincrementaldecoder("utf-8")(), True, False, False
     for piece in pieces:

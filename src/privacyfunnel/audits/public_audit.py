@@ -1,0 +1,109 @@
+"""Audit of public files alone: the promise at the model that the protocol file publishes, with no count of any table.
+
+The integers of the mechanism are checked against the integers of the model, in exact arithmetic; the codebook must
+follow from both; every row of the table must be something that the mechanism publishes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from privacyfunnel.audits.claims import Claims, check_claims
+from privacyfunnel.audits.protocol_audit import check_secret
+from privacyfunnel.errors import GuaranteeError
+from privacyfunnel.mechanisms.sealing import SealedProtocol, certify
+from privacyfunnel.mechanisms.signatures import Signer, load_signed_protocol
+from privacyfunnel.model.published.table_model import TableModel
+from privacyfunnel.release.codebook import codebook
+from privacyfunnel.release.output_layout import detect_layout
+from privacyfunnel.tables.readers.table_files import open_table
+
+PROTOCOL, CODEBOOK = "protocol.json", "codebook.csv"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PublicAudit:
+    """The findings of an audit of public files in which the promise holds."""
+
+    sealed: SealedProtocol
+    model: TableModel
+    certified: float  # ε of the records now, at the published model, in exact arithmetic
+    claims: Claims
+    signer: Signer | None
+    codebook: Path | None  # that was compared with what follows from the protocol
+    rows: int | None  # of the sanitised table, all of which the mechanism can publish; None where none was given
+
+
+def find_protocol(path: Path) -> Path:
+    """The protocol file itself, or the one in a folder of a release."""
+    if not path.is_dir():
+        return path
+    inside = path / "public" / PROTOCOL
+    return inside if inside.exists() else path / PROTOCOL
+
+
+def audit_public(
+    path: str | Path,
+    *,
+    secret: Sequence[str] = (),
+    sanitised: str | Path | None = None,
+    signed_by: str | Path | None = None,
+) -> PublicAudit:
+    """Check a protocol file with a published model, or the folder that holds it, and what lies beside it.
+
+    Raises
+    ------
+    GuaranteeError
+        If the promise does not hold at the published model, or a file is not what follows from the protocol.
+    ParameterError
+        If the protocol has no published model: its promise is about a table, which must be named.
+    """
+    protocol = find_protocol(Path(path))
+    sealed, signer = load_signed_protocol(protocol, sanitised, signed_by)
+    check_secret(sealed, secret)
+    joint = sealed.model_joint
+    assert sealed.model is not None  # else there is no joint
+    now = certify(sealed.mechanism, sealed.promise, joint, "Do not rely on these files.")
+    if not now <= sealed.epsilon:
+        raise GuaranteeError(
+            f"the protocol file certifies ε = {sealed.epsilon:.6g}; at its model it is {now:.6g}. It was altered: ask "
+            "for another."
+        )
+    book = protocol.with_name(CODEBOOK)
+    compared = book if book.exists() and sealed.outcomes else None
+    if compared is not None:
+        _check_codebook(sealed, compared)
+    rows = None if sanitised is None else _count_possible_rows(sealed, Path(sanitised))
+    claims = check_claims(sealed, joint, sealed.mechanism)
+    return PublicAudit(sealed, sealed.model, now, claims, signer, compared, rows)
+
+
+def _check_codebook(sealed: SealedProtocol, path: Path) -> None:
+    expected = codebook(sealed, sealed.model_joint)
+    table = open_table(path)
+    found = pl.concat(list(table.batches(table.columns)))
+    fits = expected is not None and list(table.columns) == expected.columns and found.height == expected.height
+    if not fits or expected is None or not found.cast(pl.String).equals(expected.cast(pl.String), null_equal=True):
+        raise GuaranteeError(
+            f"'{path}' must be the codebook that follows from its protocol and model; it is another. Do not rely on it."
+        )
+
+
+def _count_possible_rows(sealed: SealedProtocol, path: Path) -> int:
+    table = open_table(path)
+    layout = detect_layout(sealed, table.columns, table.name)
+    rows = strange = 0
+    for batch in table.batches(layout.names):
+        for piece in batch.iter_slices(layout.rows_at_once):
+            rows += piece.height
+            strange += int((layout.recover_codes(piece) < 0).any(axis=1).sum())
+    if strange:
+        raise GuaranteeError(
+            f"'{path}' must hold only what the mechanism publishes; {strange:,} of {rows:,} rows show something else. "
+            "It was not drawn from this protocol."
+        )
+    return rows

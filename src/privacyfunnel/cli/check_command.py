@@ -1,0 +1,92 @@
+"""`check`: what a release.toml asks for, checked against the columns of its table; nothing is written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from privacyfunnel.cli import text_format
+from privacyfunnel.cli.application import Json, answer
+from privacyfunnel.cli.release_summary import meaning
+from privacyfunnel.cli.spec_options import DATABASES, TABLES, build_spec
+
+if TYPE_CHECKING:
+    from privacyfunnel.spec import ReleaseSpec
+
+
+def check(
+    source: Annotated[Path, typer.Argument(readable=False, help="A release.toml.", metavar="RELEASE.TOML")],
+    table: Annotated[
+        str | None,
+        typer.Argument(help=f"The table, if it is not the one that the file names: {TABLES}; {DATABASES}."),
+    ] = None,
+    *,
+    as_json: Json = False,
+) -> None:
+    """Check a release.toml, also against the columns of its table, and say what sanitise would do. Nothing is written.
+
+    Exit code 2 if sanitise would refuse it before it counts a row.
+    """
+    from privacyfunnel.errors import ParameterError
+    from privacyfunnel.spec.checks import check_columns_exist
+    from privacyfunnel.spec.text_forms import plain_values
+
+    if source.suffix.lower() != ".toml":
+        raise ParameterError(f"check takes a release.toml; got '{source.name}'. Write one with sanitise --save-spec.")
+    spec = build_spec(str(source), {} if table is None else {"table": table}).require_columns()
+    _ = spec.row_key, spec.domain_file  # each reads its file, or refuses it
+    files = _output_files(spec)
+    columns = None if spec.table is None else spec.source.open(spec.dialect).columns
+    if columns is not None:
+        check_columns_exist(spec, columns)
+    left_out = [] if columns is None else [name for name in columns if name not in _columns_used(spec)]
+    content = {
+        "valid": True,
+        "spec": plain_values(spec),
+        "table": None if columns is None else str(spec.source),
+        "columns": columns,
+        "left_out": left_out,
+        "files": [str(path) for path in files],
+    }
+    answer(as_json, content, _format_check(spec, columns, left_out, files))
+
+
+def _columns_used(spec: ReleaseSpec) -> set[str]:
+    return {*spec.secret, *spec.publish, *spec.keep}
+
+
+def _output_files(spec: ReleaseSpec) -> list[Path]:
+    """The files that sanitise would write; refused where one exists and may not be replaced."""
+    from privacyfunnel.atomic_files import check_target
+    from privacyfunnel.release.release_files import CROISSANT, OWNER_REPORT, PUBLIC_REPORT
+    from privacyfunnel.tables.readers.formats import STEM
+
+    into = spec.require_into()
+    suffix = spec.format or ("csv" if spec.table is None else spec.source.suffix.removeprefix("."))
+    names = [f"{STEM}.{suffix}", "protocol.json"]
+    names += [OWNER_REPORT] * spec.report + [PUBLIC_REPORT] * spec.public_report + [CROISSANT] * spec.croissant
+    if into.exists():
+        for name in names:
+            check_target(into / name, force=spec.force)
+    return [into / name for name in names]
+
+
+def _format_check(spec: ReleaseSpec, columns: tuple[str, ...] | None, left_out: list[str], files: list[Path]) -> str:
+    promise, secret = spec.promise_value, " & ".join(spec.secret)
+    size = "" if spec.average_only else f" ε = {text_format.format_epsilon(promise.epsilon)}"
+    facts: list[tuple[str, Any]] = [
+        ("table", "none named; columns not checked" if columns is None else f"{spec.source}, {len(columns)} columns"),
+        ("secret", secret),
+        ("publish", ", ".join(spec.publish)),
+        *([("unprotected", ", ".join(spec.keep))] if spec.keep else []),
+        *([("left out", ", ".join(left_out))] if left_out else []),
+        ("promise", f"{promise.name}{size}"),
+        *([] if spec.average_only else [("means", meaning(promise, promise.epsilon, secret))]),
+        ("use", spec.use or "statistics where possible"),
+        ("method", spec.method),
+        ("would write", ", ".join(map(str, files))),
+        ("checked", "the request and the names of columns; values, sizes and earlier releases are checked by sanitise"),
+    ]
+    return text_format.format_facts([(name, str(text)) for name, text in facts])

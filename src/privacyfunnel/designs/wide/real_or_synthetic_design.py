@@ -1,0 +1,230 @@
+"""Design of "real or synthetic" on a published model: classes of records, replacements, and slacks that are proved.
+
+Everything here is a function of the public model and of public seeds. Floats choose; what is returned was checked by
+`decoy_slacks.py` on the integers that are drawn.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from privacyfunnel.arrays import FloatArray, IntArray
+from privacyfunnel.designs.wide.replacement_programme import Replacement, solve_replacement
+from privacyfunnel.errors import GuaranteeError
+from privacyfunnel.mechanisms.decoy_slacks import (
+    DecoySlacks,
+    ReplacedMass,
+    WeightedRecords,
+    acceptance_bounds,
+    acceptance_rates,
+    can_list,
+    list_records,
+    listed_slacks,
+    simulate_records,
+    simulated_slacks,
+)
+from privacyfunnel.mechanisms.real_or_synthetic import KEEP_BITS, LEVELS, RealOrSynthetic, SecretEvents, quantise_ratios
+from privacyfunnel.mechanisms.sampling import KeyStream
+from privacyfunnel.model.promises import Promise
+from privacyfunnel.model.published.tree_model import UNIT, TreeModel
+
+CLASSES = 60
+QUANTILE = 0.95  # of the excess within a class that the programme provides for
+FEWEST_ACCEPTED = 1 / 16  # of proposals, in every class
+DESIGN_RECORDS = 1 << 17  # on which floats choose
+PROOF_RECORDS = 1 << 21  # of each sample of the simulation
+SPARE = 1.25, 2.0  # times the expected error of the proof, by which slacks are stated lower; then what is tried next
+# Rooms that the programme leaves to the guard of single records: how far inside the promise synthetic records stay, and
+# how many there are at least, compared with the real ones, in classes where some real ones are too telling.
+ROOMS = (0.1, 0.02), (0.2, 0.02), (0.3, 0.05), (0.4, 0.1)
+LEAST = 1 / 40  # probability of publishing a record itself, below which it counts as never published
+NEGLIGIBLE = 1e-5  # of the probability to be accepted
+MOST_ROUNDS = 40
+SEEDS = 1, 2  # of the design and of the proof: public, and never those of a draw
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WideDesign:
+    """A mechanism whose slacks are proved, and what it keeps."""
+
+    mechanism: RealOrSynthetic
+    real_share: float  # of records x ~ p̃ that are published themselves
+    never_share: float  # of records that are never published themselves
+    inflation: float  # the mean of 1/a(x), or of 1/LEAST where a(x) is smaller: the variance of estimates goes with it
+    proof_records: int  # of each sample of the proof; 0 where all combinations were listed
+
+
+def design_real_or_synthetic(
+    model: TreeModel, promise: Promise, *, classes: int = CLASSES, proof_records: int = PROOF_RECORDS
+) -> WideDesign:
+    """The mechanism with the least mean of 1/a(x) over records of the model, as far as classes can tell.
+
+    Raises
+    ------
+    GuaranteeError
+        If its slacks could not be proved. Nothing weaker is returned.
+    """
+    sample = DesignSample.draw(model, promise, classes, 0 if can_list(model) else proof_records)
+    for spare in SPARE:
+        designs = [sample.design(sample.solve(*room), spare) for room in ROOMS] + [
+            sample.design(sample.replace_all(), spare)
+        ]
+        found = [design for design in designs if design is not None]
+        for design in sorted(found, key=lambda design: design.inflation):
+            if sample.prove(design.mechanism).fit(design.mechanism):
+                return design
+    raise GuaranteeError(
+        f"The slacks of synthetic records under {promise.name} were not proved by {proof_records:,} simulated records. "
+        "Nothing was returned. Simulate more."
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DesignSample:
+    """Records on which floats choose, and the classes that they are in."""
+
+    blank: RealOrSynthetic  # the model, the promise and the prototypes; everything is replaced by anything
+    records: WeightedRecords
+    classes: IntArray
+    proof_records: int  # 0: all combinations are listed
+    simulated: int  # how many records were drawn; 0: all combinations
+
+    @classmethod
+    def draw(cls, model: TreeModel, promise: Promise, classes: int, proof_records: int) -> DesignSample:
+        """Draw records, or list them where they are few, and classify them."""
+        events = SecretEvents.from_promise(promise, len(model.shares), len(model.attributes))
+        simulated = 0 if can_list(model, DESIGN_RECORDS) else DESIGN_RECORDS
+        parts = (
+            simulate_records(model, events, KeyStream.from_seed(SEEDS[0]), 0, simulated)
+            if simulated
+            else list_records(model, events)
+        )
+        records = WeightedRecords.concatenate(parts)
+        prototypes = choose_prototypes(records, classes)
+        k = len(prototypes)
+        none = np.zeros((k, 1 + len(events.pairs)), dtype=np.int64)
+        blank = RealOrSynthetic(model, promise, prototypes, none[:, 0], np.full((k, k), UNIT), none[:, 1:])
+        return cls(blank, records, blank.classify(records.ratios), proof_records, simulated)
+
+    @property
+    def shares(self) -> FloatArray:
+        """The share of every class, never quite nothing."""
+        return np.maximum(np.bincount(self.classes, self.records.everybody, self.blank.classes), 1e-6)
+
+    def replace_all(self) -> Replacement:
+        """Whatever a record is, a synthetic one like all others in its place: it keeps every promise."""
+        k = self.blank.classes
+        return Replacement(np.zeros(k), np.ones((k, k)) * self.shares)
+
+    def design(self, replacement: Replacement, spare: float) -> WideDesign | None:
+        """The design that a replacement leads to, not yet proved; None where none was found."""
+        mechanism = self.fit_slacks(replacement, spare)
+        if mechanism is None:
+            return None
+        keep, everybody = mechanism.keep_numerators(self.records.ratios, self.classes), self.records.everybody
+        real = float(everybody @ (keep / 2.0**KEEP_BITS) / everybody.sum())
+        never = float(everybody @ (keep == 0) / everybody.sum())
+        inflation = float(everybody @ (1.0 / np.maximum(keep / 2.0**KEEP_BITS, LEAST)) / everybody.sum())
+        return WideDesign(mechanism, real, never, inflation, self.proof_records)
+
+    def solve(self, interior: float, fewest: float) -> Replacement:
+        """The replacement of classes that the programme advises."""
+        events, model = self.blank.events, self.blank.model
+        ratio, (first, second) = events.ratio, events.pairs.T
+        by_event = events.ratios(self.records.ratios, model.shares)
+        excess = np.maximum(by_event[:, first] - ratio * by_event[:, second], 0.0)
+        sums = np.stack([np.bincount(self.classes, column, self.blank.classes) for column in self.records.weights.T], 1)
+        means = sums / self.shares[:, None]
+        limits = np.zeros((self.blank.classes, len(first)))
+        touched = np.zeros(self.blank.classes)
+        for k in range(self.blank.classes):
+            rows = np.flatnonzero(self.classes == k)
+            if len(rows):
+                limits[k] = np.quantile(excess[rows], QUANTILE, axis=0)
+                touched[k] = fewest if excess[rows].any() else 0.0
+        return solve_replacement(self.shares, ratio * means[:, second] - means[:, first], limits, touched, interior)
+
+    def fit_slacks(self, replacement: Replacement, spare: float) -> RealOrSynthetic | None:
+        """Slacks for a replacement that are below those to which they lead; None where none were found."""
+        mechanism = replace(
+            self.blank,
+            slacks=np.full_like(self.blank.slacks, UNIT << 20),  # no record is guarded yet
+            largest=np.floor(replacement.stay * UNIT).astype(np.int64),
+            acceptance=acceptance_integers(replacement.moved / self.shares, self.shares),
+        )
+        for number in range(MOST_ROUNDS):
+            found = self.estimate(mechanism, spare)
+            if number and found.fit(mechanism):
+                return mechanism
+            low = np.minimum(found.low, mechanism.slacks / UNIT) if number > MOST_ROUNDS // 2 else found.low
+            stated = self.state_slacks(mechanism, low * (1.0 - 1e-3))
+            if stated is None:
+                return None
+            mechanism = stated
+        return None
+
+    def state_slacks(self, mechanism: RealOrSynthetic, low: FloatArray) -> RealOrSynthetic | None:
+        """The mechanism with these slacks, without synthetic records that would say too much; None if all would."""
+        acceptance = mechanism.acceptance * np.all(low >= 0, axis=1)
+        empty = np.asarray(~acceptance.any(axis=1))
+        if empty.all():
+            return None
+        acceptance[empty] = acceptance_integers(acceptance[~empty].mean(axis=0)[None], self.shares)
+        stated = np.floor(np.maximum(low, 0.0) * UNIT).astype(np.int64)
+        stated[~acceptance.any(axis=0)] = 0
+        return replace(mechanism, acceptance=acceptance, slacks=stated)
+
+    def estimate(self, mechanism: RealOrSynthetic, spare: float) -> DecoySlacks:
+        """What the proof will find at least, as far as this sample tells."""
+        if not self.proof_records and self.simulated:
+            return listed_slacks(mechanism)
+        replaced = ReplacedMass.zero(mechanism)
+        replaced.add(mechanism, self.records, self.classes)
+        if not self.simulated:
+            rates = acceptance_rates(mechanism, self.shares)
+            return DecoySlacks(
+                rates.T @ replaced.gained * (1.0 - 2.0**-25) - rates.T @ replaced.lost * (1.0 + 2.0**-25)
+            )
+        records = int(self.proof_records / spare**2)
+        return DecoySlacks(
+            replaced.bound(mechanism, *acceptance_bounds(mechanism, self.shares, records), self.simulated, records)
+        )
+
+    def prove(self, mechanism: RealOrSynthetic) -> DecoySlacks:
+        """Bounds that are proved, or hold but for the failure probability of a simulation."""
+        if not self.proof_records:
+            return listed_slacks(mechanism)
+        return simulated_slacks(mechanism, KeyStream.from_seed(SEEDS[1]), self.proof_records)
+
+
+def choose_prototypes(records: WeightedRecords, classes: int) -> IntArray:
+    """Prototypes of classes by k-means on the features of records, weighted by how likely they are."""
+    features = quantise_ratios(records.ratios)
+    distinct, number = np.unique(features, axis=0, return_inverse=True)
+    if len(distinct) <= classes:
+        return distinct.astype(np.int64)
+    weight = np.bincount(number.reshape(-1), records.everybody)
+    generator = np.random.default_rng(SEEDS[0])
+    centres = distinct[generator.choice(len(distinct), classes, replace=False, p=weight / weight.sum())]
+    for _ in range(15):
+        nearest = (2.0 * distinct @ centres.T - (centres**2).sum(axis=1)).argmax(axis=1)
+        total = np.bincount(nearest, weight, classes)[:, None]
+        sums = np.stack([np.bincount(nearest, weight * column, classes) for column in distinct.T], axis=1)
+        centres = np.where(total > 0, np.rint(sums / np.where(total > 0, total, 1.0)), centres)
+    prototypes: IntArray = np.unique(np.clip(centres, 0, LEVELS).astype(np.int64), axis=0)
+    return prototypes
+
+
+def acceptance_integers(density: FloatArray, shares: FloatArray) -> IntArray:
+    """α over 2^32 for synthetic records of these densities in classes with these shares, up to a factor for each row.
+
+    No class is more than `1 / FEWEST_ACCEPTED` times as dense as on average.
+    """
+    density = np.where(density.sum(axis=1, keepdims=True) > 0, density, 1.0)
+    density = np.minimum(density, (density @ shares / FEWEST_ACCEPTED)[:, None])
+    scaled = density / density.max(axis=1, keepdims=True)
+    scaled[scaled < NEGLIGIBLE] = 0.0
+    integers: IntArray = np.floor(scaled * UNIT).astype(np.int64)
+    return integers

@@ -1,0 +1,237 @@
+r"""The mechanism "real or synthetic": a record is published as it is, or a synthetic record in its place.
+
+The prior is a published model p̃(s, x) of any number of columns. With :math:`r_s(x) = \tilde p(x|s) / \tilde p(x)` and a
+class k(x) that is a function of r(x), record x is published with probability a(x). Otherwise synthetic records
+:math:`x' \sim \tilde p` are proposed until one is accepted, each with probability :math:`\alpha_{k(x), k(x')}`. Then
+
+.. math:: \frac{P(y \mid s)}{\tilde p(y)} = a(y)\, r_s(y) + W_{k(y)}(s), \qquad
+   W_k(s) = \mathbb E\Big[(1 - a(x)) \frac{\alpha_{k(x), k}}{\bar\alpha_{k(x)}} \,\Big|\, s\Big],
+   \quad \bar\alpha_j = \mathbb E\, \alpha_{j, k(x')} .
+
+A promise compares events E and F about the secret: with :math:`r_E = P(x|E)/\tilde p(x)`, likewise for W, it asks
+:math:`a r_E + W_E \le \rho\,(a r_F + W_F)` for a ρ just below e^ε. The mechanism states how far inside the
+promise synthetic records alone stay, :math:`0 \le \sigma_{k,EF} \le \rho W_k(F) - W_k(E)`, and publishes x with the
+largest probability that this allows, and at most a_k:
+
+.. math:: a(x) = \min\Big(a_k,\ \min_{E,F:\ r_E > \rho r_F} \frac{\sigma_{k,EF}}{r_E(x) - \rho r_F(x)}\Big)
+   \quad\text{rounded down.}
+
+So the promise holds at every record that can ever occur, listed or not, if the stated slacks σ are not above the true
+ones, which `decoy_slacks.py` proves. Records that the model rules out are always replaced.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privacyfunnel.arrays import BoolArray, FloatArray, IntArray, WordArray, freeze
+from privacyfunnel.errors import ParameterError, ProtocolFileError, SolverError
+from privacyfunnel.mechanisms.exact_arithmetic import exp_below
+from privacyfunnel.mechanisms.sampling import RandomWords
+from privacyfunnel.model.promises import Promise
+from privacyfunnel.model.published.tree_model import UNIT, CodeArray, TreeModel
+
+LEVELS = 1 << 12  # of the features r / (1 + r) by which records are classified
+KEEP_BITS = 63  # of the probability of publishing a record itself
+MOST_ROUNDS = 1 << 20  # of proposals: a design accepts one in a thousand at least
+PROPOSALS = 1 << 14  # that are made at a time where few records wait for one
+_TABLES = ("prototypes", "largest", "acceptance", "slacks")
+CHUNK = 1 << 18  # records that are drawn together
+
+# Relative: ratios of events are sums of at most c ratios of the model, each within RELATIVE_ERROR = 2^-40, and a sum,
+# a product and a quotient more: c + 4 roundings of 2^-53 each, with c ≤ 2^12. A product with one of these follows.
+RATIO_ERROR = 2.0**-38
+ROUNDING = 2.0**-48  # relative: above three roundings
+TINY = 2.0**-890  # absolute: above what ratios of more than 30 columns may differ by besides
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SecretEvents:
+    """The events about the secret that a promise compares, and which with which."""
+
+    members: BoolArray  # events × secrets
+    pairs: IntArray  # ordered: the first may be at most ρ times as likely as the second
+    ratio: float  # ρ ≤ e^ε
+
+    @classmethod
+    def from_promise(cls, promise: Promise, secrets: int, attributes: int) -> SecretEvents:
+        """The events of a promise about everybody, whoever looks at the table and knows no record's values."""
+        blocks = list(promise.group_pairs(secrets, attributes, sees_secret=False))
+        if len(blocks) != 1 or blocks[0].known or promise.population is not None or promise.components is not None:
+            raise ParameterError(
+                "Real or synthetic records keep promises about everybody under one model, such as LIP and LDP; "
+                f"{promise.name} compares {len(blocks)} kinds of people. Promise LIP, or publish fewer columns by "
+                "another method."
+            )
+        pairs = blocks[0].pairs
+        return cls(blocks[0].groups, np.concatenate([pairs, pairs[:, ::-1]]), _float_below(exp_below(promise.epsilon)))
+
+    def weights(self, shares: IntArray) -> FloatArray:
+        """p̃(s | E), events × secrets: each is a quotient of two integers, rounded once."""
+        held = np.where(self.members, shares, 0)
+        return np.asarray(held / held.sum(axis=1, keepdims=True))
+
+    def ratios(self, ratios: FloatArray, shares: IntArray) -> FloatArray:
+        """r_E(x) = P(x | E) / p̃(x), n × events, from r_s(x); sums are made in the order of the secrets."""
+        weights, n = self.weights(shares), len(ratios)
+        found = np.empty((n, len(self.members)))
+        for event, members in enumerate(self.members):
+            inside = np.flatnonzero(members)
+            if len(inside) == len(members):
+                found[:, event] = 1.0  # r has the mean 1
+                continue
+            found[:, event] = ratios[:, inside[0]]
+            if len(inside) > 1:
+                found[:, event] *= weights[event, inside[0]]
+                for s in inside[1:]:
+                    found[:, event] += weights[event, s] * ratios[:, s]
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class RealOrSynthetic:
+    """The integers of the mechanism; its guarantee stands on `slacks`."""
+
+    model: TreeModel
+    promise: Promise
+    prototypes: IntArray  # classes × secrets: features of the record that stands for each class, up to LEVELS
+    largest: IntArray  # classes: a_k over 2^32
+    acceptance: IntArray  # classes × classes: α over 2^32
+    slacks: IntArray  # classes × pairs of events: σ over 2^32
+
+    kind: ClassVar[str] = "real-or-synthetic"
+
+    def __post_init__(self) -> None:
+        k, c = len(self.prototypes), len(self.model.shares)
+        pairs = len(self.events.pairs)
+        shapes = (self.prototypes, (k, c)), (self.largest, (k,)), (self.acceptance, (k, k)), (self.slacks, (k, pairs))
+        if k < 1 or any(array.shape != shape for array, shape in shapes):
+            raise ParameterError("Classes need a prototype, probabilities and slacks each; some are missing.")
+        for array, most in ((self.prototypes, LEVELS), (self.largest, UNIT), (self.acceptance, UNIT)):
+            if (array < 0).any() or (array > most).any():
+                raise ParameterError("Prototypes and probabilities must be integers up to their unit; some are not.")
+        if (self.slacks < 0).any() or not self.acceptance.any(axis=1).all():
+            raise ParameterError("Slacks must not be negative, and every class must accept synthetic records.")
+        for name in _TABLES:
+            object.__setattr__(self, name, freeze(getattr(self, name)))
+
+    @cached_property
+    def events(self) -> SecretEvents:
+        """What the promise compares."""
+        return SecretEvents.from_promise(self.promise, len(self.model.shares), len(self.model.attributes))
+
+    @property
+    def classes(self) -> int:
+        """How many classes there are."""
+        return len(self.prototypes)
+
+    # -- probabilities -----------------------------------------------------------------------------------------
+
+    def classify(self, ratios: FloatArray) -> IntArray:
+        """k(x): the nearest prototype by the features ⌊LEVELS · r/(1 + r)⌋.
+
+        Features and prototypes are integers below 2^13, and sums of their products below 2^53: they are the same in
+        whatever order a machine adds them.
+        """
+        return np.asarray((quantise_ratios(ratios) @ self._directions - self._offsets).argmax(axis=1))
+
+    @cached_property
+    def _directions(self) -> FloatArray:
+        return 2.0 * self.prototypes.T.astype(np.float64)
+
+    @cached_property
+    def _offsets(self) -> FloatArray:
+        return np.asarray((self.prototypes**2).sum(axis=1), dtype=np.float64)
+
+    def keep_numerators(self, ratios: FloatArray, classes: IntArray) -> WordArray:
+        """a(x) over 2^63."""
+        events = self.events
+        by_event = events.ratios(ratios, self.model.shares)
+        found = self.largest[classes] / UNIT
+        below = events.ratio * (1.0 - RATIO_ERROR)
+        with np.errstate(invalid="ignore"):
+            for pair, (e, f) in enumerate(events.pairs.tolist()):
+                excess = by_event[:, e] * (1.0 + RATIO_ERROR) - by_event[:, f] * below
+                if len(self.model.attributes) > 30:
+                    excess += TINY * (1.0 + below)
+                rows = np.flatnonzero(excess > 0)
+                limit = self.slacks[classes[rows], pair] / UNIT / (excess[rows] * (1.0 + ROUNDING))
+                found[rows] = np.minimum(found[rows], limit)
+        found[~np.isfinite(ratios[:, 0])] = 0.0
+        return np.floor(np.ldexp(found, KEEP_BITS)).astype(np.uint64)
+
+    # -- drawing -----------------------------------------------------------------------------------------------
+
+    def draw(self, codes: NDArray[np.integer[Any]], random_words: RandomWords) -> CodeArray:
+        """What records with these codes, n × columns, become: chosen by their own words and nothing else.
+
+        Draw number 0 decides between real and synthetic; every proposal takes the same number of words after it.
+        """
+        published = np.array(codes, dtype=np.int32)
+        for start in range(0, len(codes), CHUNK):
+            self._draw_chunk(published[start : start + CHUNK], random_words.part(start, min(start + CHUNK, len(codes))))
+        return published
+
+    def _draw_chunk(self, published: CodeArray, random_words: RandomWords) -> None:
+        ratios = self.model.ratios(published)
+        classes = self.classify(ratios)
+        keep = self.keep_numerators(ratios, classes)
+        rows = np.flatnonzero((random_words.word(0) >> np.uint64(64 - KEEP_BITS)) >= keep)
+        per_proposal, first = self.model.words_per_record + 1, 1
+        while len(rows):
+            rounds = min(max(PROPOSALS // len(rows), 1), 64)
+            draws = np.arange(first, first + rounds * per_proposal)
+            words = random_words.scattered_words(rows, draws).reshape(rounds, per_proposal, len(rows))
+            proposals, of_class = self.propose(words.transpose(1, 0, 2).reshape(per_proposal, -1)[1:])
+            chance = self.acceptance[np.tile(classes[rows], rounds), of_class].astype(np.uint64)
+            accepted = (words[:, 0].reshape(-1) & np.uint64(UNIT - 1)) < chance
+            accepted = accepted.reshape(rounds, len(rows))
+            some = np.flatnonzero(accepted.any(axis=0))
+            published[rows[some]] = proposals[accepted.argmax(axis=0)[some] * len(rows) + some]
+            rows = rows[~accepted.any(axis=0)]
+            first += rounds * per_proposal
+            if first > MOST_ROUNDS * per_proposal:
+                raise SolverError(
+                    "A synthetic record was proposed a million times and never accepted. Design it again."
+                )
+
+    def propose(self, random_words: WordArray) -> tuple[CodeArray, IntArray]:
+        """Records x′ ~ p̃ from words of their own, `words_per_record` × n, and their classes."""
+        proposals = self.model.sample(random_words)
+        return proposals, self.classify(self.model.ratios(proposals))
+
+    # -- files -------------------------------------------------------------------------------------------------
+
+    def to_json(self) -> dict[str, Any]:
+        """The integers of the mechanism; the promise and the labels stand elsewhere in a protocol file."""
+        return {"model": self.model.to_json(), **{name: getattr(self, name).tolist() for name in _TABLES}}
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any], model: TreeModel, promise: Promise) -> RealOrSynthetic:
+        """The mechanism that a protocol file states, on the model it states."""
+        try:
+            return cls(model, promise, *(np.array(content[name], dtype=np.int64) for name in _TABLES))
+        except (KeyError, TypeError, ValueError, OverflowError):
+            raise ProtocolFileError(
+                "Real or synthetic records are stated in tables of integers; these are not."
+            ) from None
+
+
+def quantise_ratios(ratios: FloatArray) -> FloatArray:
+    """The features ⌊LEVELS · r/(1 + r)⌋ of records; those of r = 1 where the model rules a record out."""
+    possible = np.where(np.isfinite(ratios), ratios, 1.0)
+    return np.floor(possible / (1.0 + possible) * LEVELS)
+
+
+def _float_below(number: Fraction) -> float:
+    """The largest float that is not above a fraction."""
+    nearest = float(number)
+    return nearest if Fraction(nearest) <= number else math.nextafter(nearest, -math.inf)

@@ -1,0 +1,199 @@
+r"""A published model of one table: p̃(s, x) in integers, made from counts with noise and from nothing else of the rows.
+
+Each noisy count M_{s,x} is drawn towards what independence would make of it, the more the noisier its secret is
+(James and Stein's rule, per secret): with b_{s,x} = R_s C_x / n from the sums of the M,
+
+.. math:: \tilde n_{s,x} = \max\bigl(b_{s,x} + \lambda_s (M_{s,x} - b_{s,x}),\ b_{s,x} / 50\bigr), \qquad
+   \lambda_s = \max\Bigl(0, 1 - \frac{\sum_x \mathrm{Var}\,Z_{s,x}}{\sum_x (M_{s,x} - b_{s,x})^2}\Bigr),
+
+each row scaled to R_s; λ_s is taken apart over columns with more noise. Secrets whose noisy total is small are one
+group, about which the model says something; about each of them alone the noise says nothing. Secrets that are not
+listed go with values as everybody does.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from privacyfunnel.arrays import BoolArray, FloatArray, IntArray
+from privacyfunnel.errors import DistributionError
+from privacyfunnel.model.joint import Attribute, Joint
+from privacyfunnel.model.published.noise import noise_sum
+from privacyfunnel.names import OTHER, unique_label
+
+UNIT = 1 << 32  # the integers of a model sum to about this
+LEAST = Fraction(1, 50)  # of what independence says: no pair of secret and value is impossible
+RARE = 200  # rows: secrets whose noisy total is less are promised as one group …
+STANDARD_DEVIATIONS = 4  # … and those whose total is less than so much of the noise in it
+DELTA = Fraction(1, 10**9)  # the chance that a label appears in the file because of one person
+MOST_TERMS = 40  # of a sum of noise whose chances are listed
+TESTS = 3  # by which one person could bring a label about
+
+
+@dataclass(frozen=True, eq=False)
+class TableModel:
+    """p̃(s, x) as it stands in a protocol file: integers, what their rows stand for, and what ε was spent on them."""
+
+    weights: IntArray  # c × a, each at least 1
+    groups: tuple[tuple[str, ...], ...]  # the secrets that each row stands for
+    rest: int | None  # the row of every secret that is not listed; None where all are
+    rows: int  # n, which is public
+    epsilon: Fraction  # ε_c
+    delta: Fraction  # 0 where labels were given
+    total: Fraction  # ε of everything that is published together
+
+    def __post_init__(self) -> None:
+        named = [label for group in self.groups for label in group]
+        shaped = self.weights.ndim == 2 and len(self.weights) == len(self.groups) >= 2 and self.weights.shape[1] > 1
+        if not shaped or len(set(named)) < len(named) or self.rows < 1:
+            raise DistributionError("A model must have a row of integers for each group of secrets; this one has not.")
+        if self.rest is not None and not 0 <= self.rest < len(self.groups):
+            raise DistributionError("Secrets that a model does not list must be in one of its groups; they are not.")
+        if (self.weights < 1).any() or not all(group or s == self.rest for s, group in enumerate(self.groups)):
+            raise DistributionError("Every secret of a model must be able to go with every value; some cannot.")
+        if not (0 < self.epsilon < self.total and 0 <= self.delta < 1):
+            raise DistributionError("The ε of a model must be a part of the whole ε; it is not.")
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What each row is called: its secret, or `other` where it stands for several."""
+        taken = [group[0] for group in self.groups if len(group) == 1]
+        called: list[str] = []
+        for group in self.groups:
+            called.append(group[0] if len(group) == 1 else unique_label(OTHER, [*taken, *called]))
+        return tuple(called)
+
+    @property
+    def pooled(self) -> tuple[str, ...]:
+        """The listed secrets that are promised as a group only."""
+        return tuple(label for group in self.groups if len(group) > 1 for label in group)
+
+    def group_of(self, labels: Sequence[str]) -> tuple[str, ...]:
+        """The row that secrets with these labels belong to, by what it is called."""
+        place = {label: s for s, group in enumerate(self.groups) for label in group}
+        unknown = [label for label in labels if label not in place]
+        if unknown and self.rest is None:
+            raise DistributionError("The model must list every secret of the table; it does not.")
+        called = self.secrets
+        return tuple(called[place.get(label, self.rest or 0)] for label in labels)
+
+    def joint(self, attributes: tuple[Attribute, ...], combos: IntArray, secret_name: str) -> Joint:
+        """p̃ over these values."""
+        return Joint(self.weights, self.secrets, attributes, combos, secret_name)
+
+    def to_json(self) -> dict[str, Any]:
+        """As it stands in a protocol file."""
+        return {
+            "rows": self.rows,
+            "epsilon": str(self.epsilon),
+            "delta": str(self.delta),
+            "total_epsilon": str(self.total),
+            "secrets": [list(group) for group in self.groups],
+            "rest": self.rest,
+            "weights": self.weights.tolist(),
+        }
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> TableModel:
+        """The model that a protocol file states."""
+        return cls(
+            weights=np.array(content["weights"], dtype=np.int64),
+            groups=tuple(map(tuple, content["secrets"])),
+            rest=content["rest"],
+            rows=content["rows"],
+            epsilon=Fraction(content["epsilon"]),
+            delta=Fraction(content["delta"]),
+            total=Fraction(content["total_epsilon"]),
+        )
+
+
+def noise_variance(rate: Fraction) -> float:
+    """Var Z of discrete Laplace noise: 2t / (1 − t)², t = e^{−rate}."""
+    t = math.exp(-float(rate))
+    return 2 * t / (1 - t) ** 2
+
+
+def fit_weights(cells: FloatArray, variance: FloatArray) -> IntArray:
+    """p̃ in integers from noisy counts c × a, whose noise has these variances."""
+    row, column = (np.maximum(cells.sum(axis=axis), 1.0) for axis in (1, 0))
+    independent = np.outer(row / row.sum(), column / column.sum()) * row.sum()
+    beside = cells - independent
+    kept = np.zeros_like(cells)
+    for level in np.unique(variance[0]):
+        alike = variance[0] == level
+        noise, seen = variance[:, alike].sum(axis=1), (beside[:, alike] ** 2).sum(axis=1)
+        kept[:, alike] = np.maximum(0.0, 1 - noise / np.maximum(seen, 1e-9))[:, None]
+    fitted = np.maximum(independent + kept * beside, float(LEAST) * independent)
+    fitted *= (row / fitted.sum(axis=1))[:, None]
+    weights: IntArray = np.maximum(1, np.rint(fitted * (UNIT / fitted.sum()))).astype(np.int64)
+    return weights
+
+
+def pool_secrets(totals: FloatArray, variance: FloatArray) -> list[list[int]]:
+    """Groups of secrets by noisy totals, whose noise has these variances: those with few rows are one, the last.
+
+    Where they have few rows together, the next rarest joins them. Fewer than two groups are left where all are rare.
+
+    >>> pool_secrets(np.array([900.0, 50.0, 500.0, 230.0]), np.full(4, 100.0))
+    [[0], [2], [1, 3]]
+    """
+    few = np.maximum(RARE, STANDARD_DEVIATIONS * np.sqrt(variance))
+    order = np.argsort(totals, kind="stable").tolist()
+    pool = [s for s in order if totals[s] < few[s]]
+    for s in order:
+        together = np.maximum(RARE, STANDARD_DEVIATIONS * math.sqrt(variance[pool].sum()))
+        if not pool or totals[pool].sum() >= together:
+            break
+        if s not in pool:
+            pool.append(s)
+    alone = [[s] for s in range(len(totals)) if s not in pool]
+    return [*alone, sorted(pool)] if pool else alone
+
+
+@dataclass(frozen=True, slots=True)
+class LabelTests:
+    r"""Which labels of a table of noisy counts may be published: those that some test says many rows have.
+
+    A label is found where a count that is not zero reaches T₁ with its noise, or where its counts over the labels of
+    the other side that were found before reach T_k together. Pr[1 + Z_1 + … + Z_k ≥ T_k] ≤ δ / 3(1 + e^ε), so that
+    labels which appear because of one person cost δ at most beside the whole ε (docs/theory.md, Theorem 61).
+    """
+
+    rate: Fraction
+    total: Fraction  # the whole ε
+    delta: Fraction = DELTA
+
+    @property
+    def level(self) -> Fraction:
+        """The chance at which one row alone passes a test."""
+        return self.delta / math.ceil(TESTS * (1 + math.exp(float(self.total))))
+
+    def threshold(self, terms: int) -> int:
+        """T_k: what a sum of so many noisy counts must reach; by Chernoff's bound where they are many."""
+        if terms <= MOST_TERMS:
+            return 2 + noise_sum(self.rate, terms).width(self.level)
+        t, r = math.exp(-float(self.rate)), float(self.rate)
+        tilts = [r * step / 200 for step in range(1, 200)]
+        moments = [math.log((1 - t) ** 2 / ((1 - t * math.exp(tilt)) * (1 - t * math.exp(-tilt)))) for tilt in tilts]
+        least = min((terms * m - math.log(self.level)) / tilt for m, tilt in zip(moments, tilts, strict=True))
+        return 3 + math.ceil(least)  # one more than needed: floats
+
+    def find(
+        self, counts: IntArray, noisy: IntArray, given: tuple[bool, bool] = (False, False)
+    ) -> tuple[BoolArray, BoolArray]:
+        """The labels of rows and columns that were found; those of a side that is given are all there."""
+        large = (counts > 0) & (noisy >= self.threshold(1))
+        rows: BoolArray = np.logical_or(large.any(axis=1), given[0])
+        columns: BoolArray = np.logical_or(large.any(axis=0), given[1])
+        occurs = counts.sum(axis=1) > 0, counts.sum(axis=0) > 0
+        if rows.any():
+            columns |= occurs[1] & (noisy[rows].sum(axis=0) >= self.threshold(int(rows.sum())))
+        if columns.any():
+            rows |= occurs[0] & (noisy[:, columns].sum(axis=1) >= self.threshold(int(columns.sum())))
+        return rows, columns

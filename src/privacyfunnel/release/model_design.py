@@ -1,0 +1,317 @@
+"""Design by a published model: counts get noise once, p̃ is made from them, and the protocol from p̃ alone.
+
+Labels come from a domain file, or they are found through the noise: those that few rows have become `other`, so that
+none appears because of one person. The whole ε is shared between p̃ and the records (docs/theory.md, Theorem 61).
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from privacyfunnel.arrays import BoolArray, FloatArray, IntArray
+from privacyfunnel.errors import ParameterError, SizeError
+from privacyfunnel.formatting import format_number
+from privacyfunnel.hints import hint
+from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.promises import Promise
+from privacyfunnel.model.published.noise import NOISES, NoiseSource, OwnNoise
+from privacyfunnel.model.published.noisy_counts import check_design_epsilon
+from privacyfunnel.model.published.table_model import (
+    DELTA,
+    RARE,
+    LabelTests,
+    TableModel,
+    fit_weights,
+    noise_variance,
+    pool_secrets,
+)
+from privacyfunnel.model.secret_merge import merge_secrets
+from privacyfunnel.names import OTHER, unique_label
+from privacyfunnel.release.private_design import MOST_CELLS
+
+if TYPE_CHECKING:
+    from privacyfunnel.spec import ReleaseSpec
+    from privacyfunnel.tables.coding.coders import Coding
+    from privacyfunnel.tables.coding.contingency import Contingency, Variable
+
+LEAST_SHARE, LARGEST_SHARE = Fraction(1, 10), Fraction(1, 2)  # of the whole ε that p̃ gets …
+NOISE_A_CELL = 20  # … and within these so much that the noise is a tenth of the rows: 2 / ε_c a cell
+ROWS_TO_FIND_LABELS = 2000  # over n: the ε_c at which a count of n / 50 shows that its label is no one's
+FOR_LABELS = Fraction(1, 20)  # of the whole ε, where the labels of several columns are found …
+FOR_OTHERS = Fraction(1, 5)  # … and of ε_c, for what became `other`, where those of one are
+LARGEST_TOTAL = 30  # with which labels are found: chances below 1e-24 are not told apart
+LEAST_LEFT = Fraction(1, 1000)  # of ε for the records
+MOST_NOISE = 1  # of the rows: with more of it p̃ says nothing
+
+Noise = Callable[[Fraction], NoiseSource]
+
+
+@dataclass(frozen=True, eq=False)
+class FittedModel:
+    """A model, the table by the labels that it publishes, and the promise that is left for the records."""
+
+    contingency: Contingency
+    model: TableModel
+    joint: Joint  # p̃
+    promise: Promise
+
+    @property
+    def table_joint(self) -> tuple[Joint, IntArray]:
+        """The table's own counts by the secrets that the model lists, and the numbers of the values that occur."""
+        return group_table(self.contingency, self.model)
+
+
+@dataclass(frozen=True, eq=False)
+class _NoisyTable:
+    """Counts with noise over labels that are public."""
+
+    contingency: Contingency
+    cells: FloatArray  # c × a
+    variance: FloatArray
+    secrets: tuple[str, ...]  # the label of each row; others may not be listed, unless δ is 0
+    epsilon: Fraction
+    delta: Fraction
+
+
+def fit_model(table: Contingency, spec: ReleaseSpec) -> FittedModel:
+    """The model of a table, and the promise for records with respect to it."""
+    promise = spec.promise_value
+    total = Fraction(str(promise.epsilon))
+    fixed = None if spec.design_epsilon is None else check_design_epsilon(spec.design_epsilon)
+    if fixed is not None and total - fixed < LEAST_LEFT:
+        raise ParameterError(
+            f"{hint('design_epsilon')} is a part of the whole ε = {format_number(promise.epsilon)}; it is "
+            f"{format_number(float(fixed))}. Give the model less, or ask for a larger ε."
+        )
+    if total / 2 < Fraction(1, 1000):
+        raise _few_rows(f"ε = {format_number(promise.epsilon)} leaves no ε for a model", "0.1")
+    if total > LARGEST_TOTAL and spec.domain_file is None:
+        raise ParameterError(
+            f"Labels are found through noise for ε of at most {LARGEST_TOTAL}; it is {format_number(promise.epsilon)}. "
+            f"Name labels in a domain file ({hint('domain', 'domain.json')}), or use a smaller ε."
+        )
+    noise, budget = _noise_source(spec), _Budget(total, int(table.weights.sum()), fixed)
+    if spec.domain_file is not None:
+        noisy = _count_given(table, budget, noise)
+    elif len(table.published.codings) == 1:
+        noisy = _find_one(_fill(table), budget, noise)
+    else:
+        noisy = _find_several(_fill(table), budget, noise)
+    groups = pool_secrets(noisy.cells.sum(axis=1), noisy.variance.sum(axis=1))
+    if len(groups) < 2:
+        raise _few_rows("every value of the secret is rare", _enough(budget, noisy.cells.size))
+    cells, variance = (
+        np.stack([each[group].sum(axis=0) for group in groups]) for each in (noisy.cells, noisy.variance)
+    )
+    listed = [tuple(noisy.secrets[s] for s in group) for group in groups]
+    if noisy.delta:  # the secrets that are not listed: as everybody, and as many as n leaves
+        share = max(budget.rows - float(cells.sum()), RARE) / max(float(cells.sum()), 1.0)
+        cells, variance = np.vstack([cells, share * cells.sum(axis=0)]), np.vstack([variance, variance[:1]])
+        listed.append(())
+    left = total - noisy.epsilon
+    model = TableModel(
+        weights=fit_weights(cells, variance),
+        groups=tuple(listed),
+        rest=len(groups) if noisy.delta else None,
+        rows=budget.rows,
+        epsilon=noisy.epsilon,
+        delta=noisy.delta,
+        total=total,
+    )
+    shown = Joint.from_contingency(replace(noisy.contingency, weights=np.ones_like(noisy.contingency.weights)))
+    joint = model.joint(shown.attributes, shown.combos, shown.secret_name)
+    return FittedModel(noisy.contingency, model, joint, promise.with_epsilon(_float_below(left)))
+
+
+def group_table(table: Contingency, model: TableModel) -> tuple[Joint, IntArray]:
+    """A table's own counts by the groups of a model that list secrets, and which of its values occur in them."""
+    listed = {label for group in model.groups for label in group}
+    s = np.array([i for i, label in enumerate(table.secret_labels) if model.rest is None or label in listed])
+    x = np.flatnonzero(table.weights[s].sum(axis=0))
+    s = s[table.weights[s].sum(axis=1) > 0]
+    occurring = replace(
+        table,
+        weights=table.weights[np.ix_(s, x)],
+        secret=replace(table.secret, combos=table.secret.combos[s]),
+        published=replace(table.published, combos=table.combos[x]),
+    )
+    joint = Joint.from_contingency(occurring)
+    return merge_secrets(joint, model.group_of(joint.secrets)), x
+
+
+@dataclass(frozen=True, slots=True)
+class _Budget:
+    """How the whole ε is shared: what the owner fixed for the model, or what n and the number of cells ask for."""
+
+    total: Fraction
+    rows: int
+    fixed: Fraction | None
+
+    def for_cells(self, cells: int, spent: Fraction = Fraction(0)) -> Fraction:
+        """ε for so many counts of labels that are public."""
+        if self.fixed is not None:
+            return self.fixed - spent
+        return min(self._between(Fraction(NOISE_A_CELL * cells, self.rows)), self.total * LARGEST_SHARE)
+
+    @property
+    def for_counts_and_labels(self) -> Fraction:
+        """ε_c where the counts themselves say which labels are public."""
+        return self.fixed or self._between(Fraction(ROWS_TO_FIND_LABELS, self.rows))
+
+    @property
+    def for_labels(self) -> Fraction:
+        """ε by which the labels of several columns are found."""
+        return self.total * FOR_LABELS if self.fixed is None else self.fixed / 4
+
+    def _between(self, wanted: Fraction) -> Fraction:
+        share = max(self.total * LEAST_SHARE, min(self.total * LARGEST_SHARE, wanted))
+        return Fraction(f"{float(share):.3g}")
+
+
+def _count_given(table: Contingency, budget: _Budget, noise: Noise) -> _NoisyTable:
+    """Noise on every cell of a domain that is given."""
+    epsilon = budget.for_cells(table.weights.size)
+    cells, variance = _noisy(table.weights, noise(epsilon / 2), budget)
+    return _NoisyTable(table, cells.astype(np.float64), variance, table.secret_labels, epsilon, Fraction(0))
+
+
+def _find_one(table: Contingency, budget: _Budget, noise: Noise) -> _NoisyTable:
+    """The counts of one column, which say themselves which labels are public; `other` is counted by itself."""
+    epsilon = budget.for_counts_and_labels
+    inner, outer = noise(epsilon * (1 - FOR_OTHERS) / 2), noise(epsilon * FOR_OTHERS / 2)
+    counted, _ = _noisy(table.weights, inner, None)
+    coding = table.published.codings[0]
+    rows, columns = LabelTests(inner.rate, budget.total).find(table.weights, counted, (False, bool(coding.edges)))
+    shown, columns = _show(coding, columns, counted[rows].sum(axis=0), budget)
+    found = table.recode(_product([shown]))
+    cells, variance = _noisy(found.weights[rows], outer, budget, rate=inner.rate)
+    cells[:, : int(columns.sum())] = counted[np.ix_(rows, columns)]
+    variance[:, : int(columns.sum())] = noise_variance(inner.rate)
+    return _NoisyTable(found, cells.astype(np.float64), variance, _labels(table, rows), epsilon, DELTA)
+
+
+def _find_several(table: Contingency, budget: _Budget, noise: Noise) -> _NoisyTable:
+    """Labels from counts of the secret with each column, then counts of all combinations of those that were found."""
+    variable = table.published
+    source = noise(budget.for_labels / 2 / len(variable.codings))
+    tests = LabelTests(source.rate, budget.total, DELTA / len(variable.codings))
+    rows = np.zeros(len(table.weights), dtype=bool)
+    codings = []
+    for j, coding in enumerate(variable.codings):
+        pair = np.zeros((len(rows), len(coding.labels)), dtype=np.int64)
+        np.add.at(pair.T, variable.combos[:, j], table.weights.T)
+        counted, _ = _noisy(pair, source, None)
+        found, columns = tests.find(pair, counted, (False, bool(coding.edges)))
+        codings.append(_show(coding, columns, counted[found].sum(axis=0), budget)[0])
+        rows |= found
+    coarse = table.recode(_product(codings))
+    epsilon = budget.for_cells(coarse.weights[rows].size, budget.for_labels)
+    cells, variance = _noisy(coarse.weights[rows], noise(epsilon / 2), budget)
+    spent = epsilon + budget.for_labels
+    return _NoisyTable(coarse, cells.astype(np.float64), variance, _labels(table, rows), spent, DELTA)
+
+
+def _noisy(
+    counts: IntArray, source: NoiseSource, budget: _Budget | None, rate: Fraction | None = None
+) -> tuple[IntArray, FloatArray]:
+    """Counts with noise and its variance; refused where that noise, or the larger part of it, would drown them."""
+    if counts.size > MOST_CELLS:
+        raise SizeError(
+            f"a published model counts at most {MOST_CELLS:,} pairs of a secret and a value; this table has "
+            f"{counts.size:,}. Publish fewer columns, or use coarser bins ({hint('bins', 'NAME=prefix:3')})."
+        )
+    if budget is not None and counts.size / float(rate or source.rate) > MOST_NOISE * budget.rows:
+        raise _few_rows(
+            f"{budget.rows:,} rows are too few for a model of {counts.size:,} pairs of a secret and a value",
+            _enough(budget, counts.size),
+        )
+    drawn = np.array(source.draw(counts.size), dtype=np.int64).reshape(counts.shape)
+    return counts + drawn, np.full(counts.shape, noise_variance(source.rate))
+
+
+def _labels(table: Contingency, rows: BoolArray) -> tuple[str, ...]:
+    return tuple(label for label, found in zip(table.secret_labels, rows, strict=True) if found)
+
+
+def _fill(table: Contingency) -> Contingency:
+    """The table with every bin of its binned columns, which are public, and a label for missing numbers."""
+    from privacyfunnel.tables.coding.domain_file import fill_bins
+
+    codings = table.published.codings
+    if not any(coding.edges for coding in codings):
+        return table
+    wide = [fill_bins(coding, missing=True) if coding.edges else coding for coding in codings]
+    if len(wide) == 1:
+        return table.recode(_product(wide))
+    combos = np.column_stack(
+        [
+            np.array([new.labels.index(label) for label in old.labels])[column]
+            for old, new, column in zip(codings, wide, table.combos.T, strict=True)
+        ]
+    )
+    return replace(table, published=replace(table.published, codings=tuple(wide), combos=combos))
+
+
+def _show(coding: Coding, kept: BoolArray, totals: IntArray, budget: _Budget) -> tuple[Coding, BoolArray]:
+    """The labels of a column that are published, by noisy totals, and which of its own they are.
+
+    All that is left of n is `other`, or counts as the commonest label where that is hardly anything: a value of the
+    model that no row has could hide others in the model and nowhere else. A missing number likewise.
+    """
+    if coding.edges:
+        last = len(coding.labels) - 1
+        if coding.missing != last or totals[last] >= RARE:
+            return coding, kept
+        shown = replace(coding, labels=coding.labels[:last], missing=int(totals[:last].argmax()))
+        return shown, np.arange(last + 1) < last
+    labels = tuple(label for label, stays in zip(coding.labels, kept, strict=True) if stays)
+    others = budget.rows - int(totals[kept].sum()) >= RARE
+    if len(labels) + others < 2:
+        raise _few_rows(f"no values of '{coding.column}' have enough rows to be named through noise", _enough(budget))
+    missing = None
+    if coding.missing is not None and kept[coding.missing]:
+        missing = labels.index(coding.labels[coding.missing])
+    rest = len(labels) if others else int(totals[kept].argmax())
+    shown = replace(coding, labels=(*labels, *([unique_label(OTHER, labels)] * others)), missing=missing, rest=rest)
+    return shown, kept
+
+
+def _product(codings: list[Coding]) -> Variable:
+    from privacyfunnel.tables.coding.domain_file import DomainFile
+
+    domain = DomainFile({coding.column: coding for coding in codings})
+    return domain.variable([coding.column for coding in codings])
+
+
+def _noise_source(spec: ReleaseSpec) -> Noise:
+    """Where noise comes from; from a seed for tests only, and then the protocol is not for publication."""
+    seeded = partial(OwnNoise, randbelow=random.Random(spec.seed).randrange)
+    return NOISES[spec.design_noise] if spec.seed is None else seeded
+
+
+def _float_below(exact: Fraction) -> float:
+    """The largest float that is not above."""
+    found = float(exact)
+    return found if Fraction(found) <= exact else math.nextafter(found, -math.inf)
+
+
+def _enough(budget: _Budget, cells: int = 0) -> str:
+    """An ε that would do, rounded up."""
+    needed = 4 * cells / budget.rows if cells else 2 * ROWS_TO_FIND_LABELS / budget.rows
+    return f"{max(needed, 2 * float(budget.total)):.2g}"
+
+
+def _few_rows(why: str, enough: str) -> ParameterError:
+    return ParameterError(
+        f"A published model needs more rows, a larger ε or fewer values: {why}. Try {hint('epsilon', enough)}, name "
+        f"labels in a domain file ({hint('domain', 'domain.json')}), or use {hint('prior', 'table')}, whose "
+        "mechanism is for your eyes only."
+    )

@@ -1,0 +1,187 @@
+"""Public files checked alone: by the audit, and by verify.py of the documentation, which needs no package."""
+
+import hashlib
+import json
+import math
+import runpy
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from privacyfunnel import sanitise
+from privacyfunnel.arrays import IntArray
+from privacyfunnel.audits.protocol_audit import audit
+from privacyfunnel.audits.public_audit import audit_public
+from privacyfunnel.errors import GuaranteeError, ParameterError, ProtocolFileError
+from privacyfunnel.mechanisms.sealing import SealedProtocol, certify, exact_worst_leak
+from privacyfunnel.model.published.table_model import TableModel
+from privacyfunnel.spec import ReleaseSpec
+from tests.commands import refused, told
+
+ROOT = Path(__file__).parents[2]
+VERIFY: Callable[[str], int] = runpy.run_path(str(ROOT / "docs" / "verify.py"))["main"]
+SHARES = np.array([[0.28, 0.08, 0.04, 0.1], [0.04, 0.2, 0.16, 0.1]])
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    cells = np.random.default_rng(1).choice(8, 20_000, p=SHARES.ravel())
+    frame = pl.DataFrame(
+        {
+            "illness": pl.Series(["flu", "none"]).gather(cells // 4),
+            "town": pl.Series(["Bruges", "Ghent", "Lier", "Ostend"]).gather(cells % 4),
+            "sex": pl.Series(["f", "m"] * 10_000),
+        }
+    )
+    path = tmp_path_factory.mktemp("people") / "people.csv"
+    frame.write_csv(path)
+    return path
+
+
+def released(table: Path, into: Path, **more: Any) -> Path:
+    """The folder of a release by a published model."""
+    asked: dict[str, Any] = {"secret": "illness", "publish": "town", "epsilon": 0.5, "prior": "model"}
+    sanitise(pl.read_csv(table), ReleaseSpec(**asked | more)).save(into)
+    return into
+
+
+@pytest.fixture(scope="module")
+def folder(table: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return released(table, tmp_path_factory.mktemp("out") / "out")
+
+
+def rewritten(path: Path, into: Path, change: Callable[[dict[str, Any]], None]) -> Path:
+    """The file with a change, and with the digest that fits it."""
+    content = json.loads(path.read_text(encoding="utf-8"))
+    change(content)
+    del content["digest"]
+    canonical = json.dumps(content, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    content["digest"] = hashlib.sha256(canonical.encode()).hexdigest()
+    into.write_text(json.dumps(content), encoding="utf-8")
+    return into
+
+
+def test_the_promise_is_confirmed_from_the_files_alone(table: Path, folder: Path) -> None:
+    found = audit_public(folder, secret=["illness"], sanitised=folder / "sanitised.csv")
+    assert (found.rows, found.codebook) == (20_000, folder / "codebook.csv")
+    assert found.certified <= found.sealed.epsilon <= 0.4
+    assert VERIFY(str(folder / "protocol.json")) == 0
+    whole = audit(folder / "protocol.json", table, secret=["illness"])
+    assert whole.certified == found.certified
+    assert whole.table_leak is not None
+    assert 0.3 < whole.table_leak < 0.5
+    said = told("audit", folder, "--sanitised", folder / "sanitised.csv")
+    assert (said["epsilon"], said["model_epsilon"], said["rows"]) == (0.5, 0.1, 20_000)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"promise": "ldp"},
+        {"promise": "srlip", "publish": ["town", "sex"], "gap": 0.05},
+        {"publish": ["town", "sex"], "method": "product"},
+        {"publish": ["town", "sex"], "method": "forced-response"},
+        {"method": "randomised-response", "as_": "values"},
+    ],
+)
+def test_verify_confirms_every_kind_that_it_knows(table: Path, tmp_path: Path, more: dict[str, Any]) -> None:
+    folder = released(table, tmp_path / "out", **more)
+    assert VERIFY(str(folder / "protocol.json")) == 0
+    found = audit_public(folder)
+    assert found.certified <= found.sealed.promise.epsilon < 0.45
+
+
+def test_verify_says_what_it_does_not_check(
+    table: Path, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    chain = released(table, tmp_path / "chain", publish=["town", "sex"], method="chain", use="information")
+    assert VERIFY(str(chain / "protocol.json")) == 2
+    assert "privacyfunnel audit does" in capsys.readouterr().out
+    plain = released(table, tmp_path / "plain", prior="table")
+    assert VERIFY(str(plain / "protocol.json")) == 2
+    assert "cannot be checked without the table" in capsys.readouterr().out
+    with pytest.raises(ParameterError, match="Name the table"):
+        audit_public(plain)
+    refused(["audit", plain], "ParameterError", "Name the table, or make the protocol with --prior model")
+    damaged = tmp_path / "damaged.json"
+    damaged.write_text((folder / "protocol.json").read_text(encoding="utf-8").replace("Ghent", "Gent", 1))
+    assert VERIFY(str(damaged)) == 2
+    assert VERIFY(str(tmp_path / "none.json")) == 2
+
+
+def _skew(content: dict[str, Any]) -> None:
+    content["model"]["weights"][0][0] *= 5
+
+
+def _move(content: dict[str, Any]) -> None:
+    """Some chance of one output of the first input is given to another one."""
+    row = content["law"]["rows"][0]
+    (y, first), (z, second) = row[0], row[-1]
+    part = int(first) // 2
+    row[0], row[-1] = [y, str(int(first) - part)], [z, str(int(second) + part)]
+
+
+def _ask_less(content: dict[str, Any]) -> None:
+    content["promise"]["epsilon"] = content["certificate"]["epsilon"] = 0.399999
+
+
+def _spend_more(content: dict[str, Any]) -> None:
+    content["model"]["epsilon"] = "1/5"
+
+
+@pytest.mark.parametrize("change", [_skew, _move, _ask_less, _spend_more])
+def test_what_was_altered_is_found_by_both(
+    folder: Path, tmp_path: Path, change: Callable[[dict[str, Any]], None]
+) -> None:
+    path = rewritten(folder / "protocol.json", tmp_path / "protocol.json", change)
+    assert VERIFY(str(path)) == 1
+    with pytest.raises((GuaranteeError, ProtocolFileError)):
+        audit_public(path)
+
+
+def test_verify_and_the_audit_agree_to_the_last_digit(folder: Path, tmp_path: Path) -> None:
+    """For models that were moved at random: at the ε that they leak, and at the next smaller float."""
+    stated, rng = SealedProtocol.load(folder / "protocol.json"), np.random.default_rng(5)
+    for size in np.geomspace(1e-6, 0.3, 8):
+        exact = model_of(stated).weights
+        weights = np.maximum(1, exact * rng.uniform(1 - size, 1 + size, exact.shape)).astype(np.int64)
+        joint = replace(stated.model_joint, weights=weights)
+        leak = exact_worst_leak(stated.mechanism, stated.promise, joint).leak.epsilon
+        for epsilon in (leak, math.nextafter(leak, 0) - 1e-15):
+
+            def change(content: dict[str, Any], epsilon: float = epsilon, weights: IntArray = weights) -> None:
+                content["promise"]["epsilon"] = content["certificate"]["epsilon"] = epsilon
+                content["model"] |= {"weights": weights.tolist(), "total_epsilon": "2"}
+
+            path = rewritten(folder / "protocol.json", tmp_path / "protocol.json", change)
+            assert VERIFY(str(path)) == (0 if epsilon == leak else 1)
+            altered = SealedProtocol.load(path)
+            if epsilon == leak:
+                assert certify(altered.mechanism, altered.promise, altered.model_joint) <= leak
+            else:
+                with pytest.raises(GuaranteeError, match="leaks"):
+                    certify(altered.mechanism, altered.promise, altered.model_joint)
+
+
+def model_of(sealed: SealedProtocol) -> TableModel:
+    assert sealed.model is not None
+    return sealed.model
+
+
+def test_a_codebook_or_a_table_that_does_not_follow_is_named(folder: Path, tmp_path: Path) -> None:
+    protocol, book = tmp_path / "protocol.json", tmp_path / "codebook.csv"
+    protocol.write_bytes((folder / "protocol.json").read_bytes())
+    book.write_text((folder / "codebook.csv").read_text().replace("Ghent", "Lier", 1))
+    with pytest.raises(GuaranteeError, match="must be the codebook that follows"):
+        audit_public(tmp_path)
+    book.unlink()
+    other = pl.read_csv(folder / "sanitised.csv")
+    column = other.columns[-1]
+    other.with_columns(pl.lit("never").alias(column)).write_csv(tmp_path / "other.csv")
+    with pytest.raises(GuaranteeError, match="20,000 of 20,000 rows show something else"):
+        audit_public(tmp_path, sanitised=tmp_path / "other.csv")

@@ -1,0 +1,316 @@
+"""A published model as the prior: files follow from it alone, and together with the rows tell no more than one ε."""
+
+import json
+import math
+import stat
+from collections.abc import Callable
+from fractions import Fraction
+from functools import cache
+from itertools import product
+from math import exp
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from benchmarks.attacks import all_other_rows_with_model, allowed, everybodys_values_with_model, small_tables
+
+from privacyfunnel import LDP, LIP, SRLIP, Joint, design, optimal, sanitise
+from privacyfunnel.errors import InputError, ParameterError, PrivacyFunnelError, ProtocolFileError
+from privacyfunnel.mechanisms.exact_arithmetic import exp_below
+from privacyfunnel.mechanisms.sealing import SealedProtocol, certify, seal
+from privacyfunnel.model.promises import Promise
+from privacyfunnel.model.published.table_model import TableModel, fit_weights, noise_variance
+from privacyfunnel.release import model_design
+from privacyfunnel.release.apply import apply
+from privacyfunnel.spec import ReleaseSpec
+from privacyfunnel.tables.coding.domain_file import domain_from_text
+from tests.commands import refused, told
+
+SHARES = np.array([[0.25, 0.15, 0.1], [0.1, 0.2, 0.2]])
+
+
+def people(seed: int = 0, rows: int = 20_000, odd: int = 3) -> pl.DataFrame:
+    """A table of illness and town, a few rows of which hold what nobody else has."""
+    cells = np.random.default_rng(seed).choice(6, rows, p=SHARES.ravel())
+    illness = pl.Series(["flu", "none"]).gather(cells // 3).to_list()
+    town = pl.Series(["Bruges", "Ghent", "Ostend"]).gather(cells % 3).to_list()
+    illness[:odd], town[:odd] = ["gout"] * odd, ["Lier"] * odd
+    return pl.DataFrame({"illness": illness, "town": town})
+
+
+def listed(**labels: list[str]) -> str:
+    columns = {name: {"labels": some, "missing": False} for name, some in labels.items()}
+    return json.dumps({"format": "privacyfunnel domain", "version": 1, "columns": columns})
+
+
+DOMAIN = domain_from_text(listed(illness=["flu", "gout", "none"], town=["Bruges", "Ghent", "Lier", "Ostend"]))
+
+
+def spec(**more: object) -> ReleaseSpec:
+    asked: dict[str, Any] = {"secret": "illness", "publish": "town", "epsilon": 1.0, "prior": "model"}
+    return ReleaseSpec(**asked | more)
+
+
+def made(frame: pl.DataFrame, **more: object) -> SealedProtocol:
+    return design(frame, spec(**more))
+
+
+def model_of(sealed: SealedProtocol) -> TableModel:
+    assert sealed.model is not None
+    return sealed.model
+
+
+# -- what follows from what ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("domain", [DOMAIN, None])
+@pytest.mark.parametrize("promise", [LIP(1.0), LDP(0.7)])
+def test_the_file_follows_from_the_noisy_counts_alone(
+    monkeypatch: pytest.MonkeyPatch, domain: object, promise: Promise
+) -> None:
+    """Two tables with the same noisy counts, whatever else they hold: one text, one codebook, one set of names."""
+    exact: Callable[..., tuple[np.ndarray, np.ndarray]] = model_design._noisy
+
+    def alike(counts: np.ndarray, source: object, *more: object, **named: object) -> tuple[np.ndarray, np.ndarray]:
+        _, variance = exact(counts, source, *more, **named)
+        shape = np.arange(counts.size).reshape(counts.shape)
+        return 2000 + 731 * shape % 1777 - 1900 * (counts < 10), variance
+
+    monkeypatch.setattr(model_design, "_noisy", alike)
+    found = [
+        sanitise(people(seed, odd=odd), spec(promise=promise, epsilon=None, domain=domain))
+        for seed, odd in ((0, 3), (1, 9))
+    ]
+    assert found[0].sealed.to_text() == found[1].sealed.to_text()
+    assert found[0].codebook.equals(found[1].codebook)
+    assert found[0].not_promised == found[1].not_promised
+
+
+def test_rare_labels_are_other_and_rare_secrets_are_not_listed() -> None:
+    sealed = made(people(odd=300))
+    model = model_of(sealed)
+    assert sealed.domain.attributes[0].labels == ("Bruges", "Ghent", "Ostend", "other")
+    assert sealed.domain.rest == {"town": "other"}
+    assert model.groups == (("flu",), ("none",), ())
+    assert model.delta == Fraction(1, 10**9)
+    assert "gout" not in sealed.to_text()
+    assert "Lier" not in sealed.to_text()
+    few = made(people(odd=3))  # who are not worth a value of the model
+    assert few.domain.attributes[0].labels == ("Bruges", "Ghent", "Ostend")
+    assert few.domain.rest["town"] in ("Bruges", "Ghent")
+    assert "gout" not in few.to_text()
+
+
+def test_a_domain_file_gives_the_labels_and_rare_secrets_are_pooled() -> None:
+    sealed = made(people(), domain=DOMAIN)
+    model = model_of(sealed)
+    assert sealed.domain.attributes[0].labels == ("Bruges", "Ghent", "Lier", "Ostend")
+    assert model.delta == 0
+    assert model.rest is None
+    assert set(map(frozenset, model.groups)) == {frozenset({"none"}), frozenset({"flu", "gout"})}
+
+
+def test_the_whole_epsilon_is_shared_and_the_share_can_be_fixed() -> None:
+    for asked, fixed in ((1.0, None), (2.0, None), (2.0, 0.3), (0.7, "0.25")):
+        sealed = made(people(), epsilon=asked, design_epsilon=fixed)
+        model = model_of(sealed)
+        assert model.total == Fraction(str(asked))
+        assert Fraction(sealed.promise.epsilon) + model.epsilon <= model.total
+        assert sealed.promise.epsilon + float(model.epsilon) == pytest.approx(asked)
+        assert model.epsilon == (Fraction(str(asked)) / 10 if fixed is None else Fraction(str(fixed)))
+        assert sealed.total_epsilon == asked
+    few = model_of(made(people(rows=4000), domain=DOMAIN, epsilon=1))
+    assert few.epsilon == Fraction(1, 10)
+    assert model_of(made(people(rows=1000), domain=DOMAIN, epsilon=1)).epsilon == Fraction(240, 1000)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"promise": LIP(1.0), "epsilon": None},
+        {"promise": "ldp"},
+        {"promise": SRLIP(1.0), "epsilon": None, "publish": ["town", "sex"], "gap": 0.05},
+        {"publish": ["town", "sex"], "method": "product"},
+        {"publish": ["town", "age"], "bins": {"age": [30, 60]}, "method": "chain", "use": "information"},
+        {"publish": ["town", "sex"], "method": "forced-response"},
+        {"publish": "age", "bins": {"age": [30, 60, 500]}},
+        {"method": "randomised-response", "as_": "values"},
+        {"method": "unary-encoding", "promise": "ldp"},
+        {"use": "information", "average": 0.01},
+        {"use": "values"},
+        {"use": "balanced"},
+        {"domain": DOMAIN, "use": "statistics"},
+        {"secret": ["illness", "sex"]},
+    ],
+)
+def test_every_promise_use_and_method_is_kept_from_the_file_alone(tmp_path: Path, more: dict[str, object]) -> None:
+    frame = people().with_columns(
+        sex=pl.Series(["f", "m"] * 10_000), age=pl.Series(np.random.default_rng(3).integers(0, 90, 20_000))
+    )
+    sealed = made(frame, **more)
+    sealed.save(tmp_path / "protocol.json")
+    again = SealedProtocol.load(tmp_path / "protocol.json")
+    assert again.to_json() == sealed.to_json()
+    now = certify(again.mechanism, again.promise, again.model_joint)
+    assert now <= again.epsilon <= again.promise.epsilon < 1
+    assert now == sealed.epsilon
+    release = sanitise(frame, spec(**more))
+    assert release.table.height == 20_000
+    assert release.findings.table_leak < 1.3 or "domain" in more  # which lists a value that one illness has
+
+
+def test_later_rows_with_new_labels_are_drawn_as_other() -> None:
+    sealed = made(people())
+    later = apply(sealed, pl.DataFrame({"town": ["Ghent", "Paris", None, "Lier"] * 50}))
+    assert later.table.height == 200
+
+
+def test_what_does_not_go_with_a_model_is_refused() -> None:
+    combined: tuple[tuple[dict[str, object], str], ...] = (
+        ({"with_shares": True}, "through noise alone"),
+        ({"merge_rare": 10}, "found through noise"),
+        ({"sees_secret": True}, "reads only what is published"),
+        ({"average_only": True, "average": 0.1, "epsilon": None}, "no ε that model and records"),
+        ({"population": "95%"}, "two priors"),
+        ({"keep": "year"}, "no ε would cover it"),
+        ({"keep_order": True}, "the order of the table may say anything"),
+        ({"bins": {"town": 4}}, "Give some, such as bins"),
+        ({"domain": DOMAIN, "merge_secrets": {"ill": ["flu", "gout"]}}, "cannot be merged"),
+        ({"prior": "table", "design_epsilon": 0.1}, "from the counts themselves"),
+        ({"prior": "mode"}, "one of model, table, population"),
+    )
+    for more, sentence in combined:
+        with pytest.raises(ParameterError, match=sentence):
+            spec(**more)
+    rows: tuple[tuple[pl.DataFrame, dict[str, object], str], ...] = (
+        (people(), {"design_epsilon": 1.5}, "part of the whole ε = 1; it is 1.5"),
+        (people(), {"epsilon": 0.001}, "leaves no ε for a model"),
+        (people(rows=200), {}, "no values of 'town' have enough rows"),
+        (people(rows=40), {"domain": DOMAIN}, "40 rows are too few for a model of 12 pairs"),
+        (people(rows=300), {"domain": DOMAIN}, "every value of the secret is rare"),
+    )
+    for frame, more, sentence in rows:
+        with pytest.raises(ParameterError, match=sentence) as error:
+            made(frame, **more)
+        if "design_epsilon" not in more:
+            assert 'prior="table"' in str(error.value) or "prior='table'" in str(error.value)
+
+
+def test_an_epsilon_that_the_sentence_proposes_does() -> None:
+    frame = people(rows=500)
+    with pytest.raises(ParameterError) as error:
+        made(frame)
+    proposed = float(str(error.value).partition("epsilon=")[2].partition(",")[0])
+    assert model_of(made(frame, epsilon=proposed)).rows == 500
+
+
+def test_what_was_altered_is_refused() -> None:
+    sealed = made(people())
+    stated = sealed.to_json()
+    for change, sentence in (
+        ({"total_epsilon": "1/2"}, "add up to the whole"),
+        ({"weights": [row[:-1] for row in stated["model"]["weights"]]}, "a column for each of 3 values"),
+        ({"rest": 7}, "one of its groups"),
+    ):
+        with pytest.raises((ProtocolFileError, InputError), match=sentence):
+            SealedProtocol.from_json(stated | {"model": stated["model"] | change})
+    lopsided = [
+        [weight * (7 if x == 0 and s == 0 else 1) for x, weight in enumerate(row)]
+        for s, row in enumerate(stated["model"]["weights"])
+    ]
+    other = SealedProtocol.from_json(stated | {"model": stated["model"] | {"weights": lopsided}})
+    with pytest.raises(PrivacyFunnelError, match="leaks"):
+        certify(other.mechanism, other.promise, other.model_joint)
+
+
+def test_the_command_writes_files_for_everybody(tmp_path: Path) -> None:
+    table, into = tmp_path / "people.csv", tmp_path / "out"
+    people().write_csv(table)
+    asked = ["sanitise", table, "-s", "illness", "-p", "town", "-e", 0.5, "--prior", "model", "--into", into]
+    found = told(*asked, "--no-report")
+    assert (found["epsilon"], found["model_epsilon"]) == (0.5, 0.1)
+    assert 0 < found["table_leak"] < 0.7
+    for name in ("protocol.json", "codebook.csv", "sanitised.csv"):
+        assert stat.S_IMODE((into / name).stat().st_mode) & 0o044
+    said = " ".join(found["not_promised"])
+    assert "All public files together" in said
+    assert "counts themselves" not in said
+    refused(
+        [*asked, "--force", "--again", "--with-shares"],
+        "ParameterError",
+        "--with-shares does not go with --prior model",
+    )
+
+
+# -- the theorem, by exhaustion ------------------------------------------------------------------------------------
+
+HALF = Fraction(1, 2)  # t = e^{−r} of every count, so that e^{ε_c} = t⁻² = 4: all chances are rational
+ROWS = list(product(range(2), repeat=2))  # (s, x) that another person may have
+FEWEST, MOST = 0, 2  # noisy counts are brought between these: post-processing
+
+
+def chance(seen: int, count: int) -> Fraction:
+    """Pr[count + Z, brought between 0 and 2, is `seen`]: the tails belong to the ends."""
+    if seen in (FEWEST, MOST):
+        return HALF ** abs(seen - count) / (1 + HALF)
+    return (1 - HALF) / (1 + HALF) * HALF ** abs(seen - count)
+
+
+def chance_of_all(seen: tuple[int, ...], rows: tuple[tuple[int, ...], ...]) -> Fraction:
+    counts = [rows.count(cell) for cell in ROWS]
+    return math.prod((chance(m, n) for m, n in zip(seen, counts, strict=True)), start=Fraction(1))
+
+
+@cache
+def model_and_channel(seen: tuple[int, ...], promise: Promise) -> tuple[list[list[Fraction]], list[list[Fraction]]]:
+    """p̃_m and q_m, exactly as it is drawn: the best protocol that keeps the promise at p̃_m."""
+    cells = np.array(seen, dtype=np.float64).reshape(2, 2)
+    joint = Joint.from_counts(fit_weights(cells, np.full((2, 2), noise_variance(Fraction(693, 1000)))))
+    best = optimal(joint, promise, gap=1e-3)
+    law = (best.sealed or seal(best.protocol, promise, joint)).mechanism.to_json()
+    rows = [dict(row) for row in law["rows"]]
+    q = [[Fraction(int(row.get(y, 0)), 2**64) for y in range(len(law["outputs"]))] for row in rows]
+    whole = int(joint.weights.sum())
+    return [[Fraction(int(w), whole) for w in row] for row in joint.weights], q
+
+
+@pytest.mark.parametrize("promise", [LDP(1.0), LIP(1.0)])
+def test_model_and_rows_together_tell_no_more_than_both_budgets(promise: Promise) -> None:
+    """All tables of two rows, all noisy counts, all outputs of both people, in fractions."""
+    limit: Fraction = exp_below(1.0) / HALF**2
+    largest = Fraction(0)
+    for other, seen in product(ROWS, product(range(FEWEST, MOST + 1), repeat=4)):
+        p, q = model_and_channel(seen, promise)
+        shares = [sum(row, Fraction(0)) for row in p]
+        noise = [chance_of_all(seen, (other, mine)) for mine in ROWS]  # Pr[m | the other row, (s, x)]
+        for y, theirs in product(range(len(q[0])), repeat=2):
+            given = [
+                sum(
+                    (p[s][x] / shares[s] * noise[2 * s + x] * q[x][y] * q[other[1]][theirs] for x in range(2)),
+                    Fraction(0),
+                )
+                for s in range(2)
+            ]
+            everybody = sum((share * one for share, one in zip(shares, given, strict=True)), Fraction(0))
+            if not everybody:
+                continue
+            against = [everybody, everybody] if isinstance(promise, LIP) else given[::-1]
+            ratios = [max(one / two, two / one) for one, two in zip(given, against, strict=True)]
+            assert max(ratios) <= limit
+            largest = max(largest, *ratios)
+    assert largest > exp(1.0)  # ε of the records alone would not do
+
+
+# -- the attacks ---------------------------------------------------------------------------------------------------
+
+
+def test_both_attacks_on_a_release_stay_within_what_the_whole_epsilon_allows() -> None:
+    counts = np.array([[400, 130, 220], [110, 310, 90]])
+    for epsilon in (Fraction(1), Fraction(1, 2)):
+        most = allowed(2, float(epsilon)) * (1 + 1e-12)
+        for guess in all_other_rows_with_model(counts, 0, 1, epsilon, 40):
+            assert guess.belief <= most
+        for small in small_tables(2, rows=8, values=2, seed=4):
+            assert everybodys_values_with_model(small, epsilon).belief <= most
