@@ -42,16 +42,15 @@ import numpy as np
 
 from benchmarks.attributes import FOUR, adult_joint
 from benchmarks.goals.zipf import zipf
-from privacyfunnel.arrays import FloatArray
+from privacyfunnel.arrays import dense
 from privacyfunnel.designs.methods import Effort, Options, find_method
 from privacyfunnel.designs.optimal.optimum import optimal
 from privacyfunnel.designs.optimal.privacy_funnel import optimal_on_average
 from privacyfunnel.engine import plan
 from privacyfunnel.engine.bounds import dual_bounds, side_channels
-from privacyfunnel.engine.clock import WORK, Clock
-from privacyfunnel.engine.driver import ColumnGeneration, Pace
-from privacyfunnel.engine.linear_uses import actions
-from privacyfunnel.engine.masters import blocks, moment, restricted_master, slack_masters
+from privacyfunnel.engine.clock import WORK
+from privacyfunnel.engine.driver import ColumnGeneration, DualBound, Pace
+from privacyfunnel.engine.masters import actions, blocks, moment, restricted_master, slack_masters
 from privacyfunnel.engine.objective import Objective
 from privacyfunnel.engine.oracles import constraint_oracle, credal_batch, oracle, polytope
 from privacyfunnel.engine.problem import Problem, Split
@@ -61,11 +60,11 @@ from privacyfunnel.engine.proofs import (
     class_cones,
     entropic,
     extreme_rays,
-    product_programme,
     products,
 )
-from privacyfunnel.engine.reductions import coarsen, lazy_constraints, merge_equal
-from privacyfunnel.engine.reductions.base import PartsProblem
+from privacyfunnel.engine.reductions import merge_equal, relaxations
+from privacyfunnel.engine.reductions.merge_equal import PartsProblem
+from privacyfunnel.engine.requests import Request
 from privacyfunnel.engine.search import direction as average_descent
 from privacyfunnel.engine.search import subspace, tangent, vertices
 from privacyfunnel.engine.settings import SETTINGS
@@ -342,10 +341,10 @@ def put(holder: object, thing: Any, other: object) -> None:
     setattr(holder, thing.__name__, other)
 
 
-def replace_way(made: object, other: Callable[[plan.Request, str], ColumnGeneration] | None = None) -> None:
+def replace_way(made: object, other: Callable[[Request, str], ColumnGeneration] | None = None) -> None:
     """Solve another way what these lines of the plan would: the next that fits, where none is named."""
 
-    def chosen(request: plan.Request) -> ColumnGeneration:
+    def chosen(request: Request) -> ColumnGeneration:
         way = next(way for way in plan.PLAN if way.when(request) and (way.build is not made or other is not None))
         return other(request, way.name) if other is not None and way.build is made else way.build(request, way.name)
 
@@ -355,7 +354,7 @@ def replace_way(made: object, other: Callable[[plan.Request, str], ColumnGenerat
 def drop_ways(*made: object) -> None:
     """Solve with the next line of the plan that fits."""
 
-    def chosen(request: plan.Request) -> ColumnGeneration:
+    def chosen(request: Request) -> ColumnGeneration:
         way = next(way for way in plan.PLAN if way.when(request) and way.build not in made)
         return way.build(request, way.name)
 
@@ -370,7 +369,7 @@ def nothing_simpler(*_: object) -> Callable[[float], float]:
 class PolytopeWalks(tangent.TangentSearch):
     """Descents by tangents over a polytope, in place of walks over its vertices."""
 
-    def __init__(self, polytope: polytope.Polytope, objective: Objective, *, in_turn: bool = False) -> None:
+    def __init__(self, polytope: polytope.Polytope, objective: Objective) -> None:
         shape = SimpleNamespace(objective=objective, size=polytope.inputs)
         super().__init__(polytope, cast(Problem, shape), vertices.VertexSearch.starts)
 
@@ -387,8 +386,6 @@ def class_cone_boxes() -> None:
 @without(
     slack_masters.ResidualMaster,
     restricted_master.repair_split,
-    coarsen.Coarsen,
-    coarsen._parts,
     restricted_master.ResidualSlack,
     entered=slack_masters.ResidualMaster,
 )
@@ -411,10 +408,11 @@ def rest_master() -> None:
 def alike_inputs_apart() -> None:
     """inputs that no row tells apart stay mixed in every atom"""
 
-    def invert(self: merge_equal.MergedProblem, split: Split, most_atoms: int | None = None) -> Split:
-        return PartsProblem.invert(self, split)
+    def invert(self: PartsProblem, split: Split, most_atoms: int | None = None) -> Split:
+        atoms = dense(split.atoms)[:, self.part_of] * self.share
+        return replace(split, atoms=atoms, value=float(split.weights @ self.original.costs(atoms)))
 
-    put(merge_equal.MergedProblem, merge_equal.MergedProblem.invert, invert)
+    put(PartsProblem, PartsProblem.invert, invert)
 
 
 @without(merge_equal.MergeEqual, entered=merge_equal.refine_merged)
@@ -447,7 +445,7 @@ def credal_simplex_kernel() -> None:
     vars(SETTINGS.plan)["few_credal_inputs"] = 0
 
 
-@without(products, product_programme, entered=plan._build_moment_products)
+@without(products, entered=plan._build_moment_products)
 def product_proofs() -> None:
     """statistics of few values: chords of squares, or groups of secrets"""
     drop_ways(plan._build_moment_products)
@@ -459,13 +457,13 @@ def squared_chord_proofs() -> None:
     drop_ways(plan._build_moment_chords)
 
 
-@without(product_programme.CredalProductCuts)
+@without(products.CredalProductCuts)
 def credal_product_rows() -> None:
     """statistics over sets of priors: proofs by the table's own rows"""
-    put(plan, product_programme.CredalProductCuts, lambda problem: None)
+    put(plan, products.CredalProductCuts, lambda problem: None)
 
 
-@without(plan._build_moment_credal, product_programme.CredalProductCuts)
+@without(plan._build_moment_credal, products.CredalProductCuts)
 def credal_product_proofs() -> None:
     """statistics over sets of priors: bounded by the table's own rows alone"""
     drop_ways(plan._build_moment_credal)
@@ -481,18 +479,6 @@ def bound_by_the_table() -> None:
 def moment_bound_by_groups() -> None:
     """statistics: no bound by one secret against the others"""
     put(plan, plan._single_secret_bound, nothing_simpler)
-
-
-@without(products.ProductRelaxation.roots)
-def floor_parts() -> None:
-    """statistics under LDP: one box for the whole range of the floor"""
-    vars(SETTINGS.proofs)["floors"] = 1
-
-
-@without(moment.MomentMaster._thin)
-def thinner_mixtures() -> None:
-    """statistics: all atoms of the last mixture are outputs"""
-    put(moment.MomentMaster, moment.MomentMaster._thin, lambda self, atoms, weights: weights)
 
 
 @without(entropic.GibbsBoxes._bounds)
@@ -525,34 +511,13 @@ def subspace_search() -> None:
     put(plan, subspace.SubspaceSearch, over_all)
 
 
-@without(vertices.VertexSearch)
-def inputs_in_turn() -> None:
-    """blocks: walks from random starts, not around each input in turn"""
-    put(
-        plan,
-        vertices.VertexSearch,
-        lambda polytope, objective, in_turn=False: vertices.VertexSearch(polytope, objective),
-    )
-
-
 @without(dual_bounds.RelaxationBound._bound_single_secrets)
 def one_secret_bounds() -> None:
     """no bound by each secret against the others"""
     put(dual_bounds.RelaxationBound, dual_bounds.RelaxationBound._bound_single_secrets, lambda self, clock: [])
 
 
-@without(
-    dual_bounds.RelaxationBound._bound_secret_pair,
-    coarsen.narrow_parts,
-    coarsen.relax_parts,
-    entered=coarsen.relax_parts,
-)
-def two_secret_bounds() -> None:
-    """no bound by the two dearest secrets over parts of inputs"""
-    put(dual_bounds.RelaxationBound, dual_bounds.RelaxationBound._bound_secret_pair, lambda self, problem, clock: None)
-
-
-@without(coarsen.merge_similar)
+@without(relaxations.merge_similar)
 def nearly_alike_inputs() -> None:
     """one secret against the others: all inputs, not those nearly alike as one"""
     vars(SETTINGS.bounds)["many_similar"] = 10**9
@@ -574,38 +539,14 @@ def finer_side_channels() -> None:
     )
 
 
-@without(side_channels.one_side_channel)
-def one_side_channel() -> None:
-    """SRLIP of many rows: begun from the first atoms, not from the problem with fewer rows"""
-    put(slack_masters, side_channels.one_side_channel, lambda problem: None)
-
-
 @without(dual_bounds.RelaxationBound)
-def relaxations() -> None:
+def simpler_problems() -> None:
     """proofs at prices alone, wherever there is something that proves"""
 
     def by_proof(problem: Problem, prover: Any, begin: Any, one_secret: bool = False) -> object:
-        return dual_bounds.NoBound() if prover is None else dual_bounds.ProofBound(problem.prior, prover)
+        return DualBound() if prover is None else dual_bounds.ProofBound(problem.prior, prover)
 
     put(plan, dual_bounds.RelaxationBound, by_proof)
-
-
-@without(slack_masters.ResidualMaster._begin_coarse, coarsen.Coarsen, coarsen._parts)
-def coarse_beginning() -> None:
-    """many inputs: begun from the first atoms and no prices"""
-
-    def plainly(self: slack_masters.ResidualMaster, gap: float, limit: float | None, clock: Clock) -> FloatArray:
-        prices = np.zeros(self.problem.size)
-        self._build_master(self.problem.first_atoms(), prices)
-        return prices
-
-    put(slack_masters.ResidualMaster, slack_masters.ResidualMaster._begin_coarse, plainly)
-
-
-@without(restricted_master._repair_by_input, restricted_master.InputAtoms, entered=restricted_master._base)
-def named_inputs() -> None:
-    """what atoms leave over is one atom more, never named input by input"""
-    put(restricted_master, restricted_master._repair_by_input, lambda *_: None)
 
 
 @without(blocks)
@@ -683,12 +624,6 @@ def compact_floor() -> None:
     put(plan, polytope.build_polytope, in_full)
 
 
-@without(polytope._essential_constraints)
-def implied_rows() -> None:
-    """rows that another one implies stay"""
-    put(polytope, polytope._essential_constraints, lambda A: np.arange(len(A)))
-
-
 @without(chords.trim_boxes)
 def trimmed_boxes() -> None:
     """boxes are cut, and never trimmed by reduced costs"""
@@ -723,10 +658,10 @@ def steady_prices() -> None:
     vars(SETTINGS.driver)["secret_box_damping"] = 0.0
 
 
-@without(lazy_constraints.LazyConstraints)
+@without(relaxations.LazyConstraints)
 def lazy_rows() -> None:
     """products: all constraints from the beginning, however many"""
-    put(lazy_constraints.LazyConstraints, lazy_constraints.LazyConstraints.accepts, lambda self, problem: False)
+    put(relaxations.LazyConstraints, relaxations.LazyConstraints.accepts, lambda self, problem: False)
 
 
 # -- measuring -------------------------------------------------------------------------------------------------------

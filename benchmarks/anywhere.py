@@ -57,7 +57,7 @@ def main() -> None:
             copied = best(polars(suffix, source, rows, [PUBLISH]))
             told(f"polars: copy 1 column, {suffix}", copied, copied)
             more = ["--into", str(folder / f"applied{suffix}"), "--force", "--ledger", fresh(folder), "--keep-order"]
-            cost = best([*command, "apply", str(out / "protocol.json"), str(rows), *more])
+            cost = best([*command, "apply", str(out / "owner" / "protocol.json"), str(rows), *more])
             told(f"apply --keep-order, {suffix}", cost, copied)
 
 

@@ -60,7 +60,7 @@ def main() -> None:
             made = subprocess.run(
                 [*command, "--into", str(into), "--no-report", "--json"], check=True, capture_output=True, text=True
             )
-            sealed = SealedProtocol.load(into / "protocol.json")
+            sealed = SealedProtocol.load(into / "owner" / "protocol.json")
             begun = time.process_time()
             joint, rows = draw_black_box(sealed, people, DRAWS, method=method, lot=lot)
             blocks = list(compared_events(sealed, joint))

@@ -164,7 +164,9 @@ def chain(cluster: Cluster, folder: Path, adult: pl.DataFrame, df: Any) -> None:
 
     def alone() -> None:
         shutil.rmtree(here, ignore_errors=True)
-        apply_file(folder / "protocol.json", folder / "people.parquet", replace(ReleaseSpec(), into=here, again=True))
+        apply_file(
+            folder / "owner" / "protocol.json", folder / "people.parquet", replace(ReleaseSpec(), into=here, again=True)
+        )
 
     cluster.compare(
         (f"chain of {len(CHAIN)} columns, one machine without Spark", alone),

@@ -96,3 +96,16 @@ def turned_down(capsys: pytest.CaptureFixture[str], *words: object) -> str:
     assert err.count("\n") == 1
     assert "Traceback" not in err
     return err
+
+
+PAGES = {
+    *(f"public/{name}" for name in ("README.html", "croissant.json", "dcat.jsonld")),
+    *(f"owner/{name}" for name in ("release.toml", "disclosure-record.json")),
+}
+
+
+def files_of(release: Path) -> set[str]:
+    """The files of a release, but for those that every one has."""
+    found = {path.relative_to(release).as_posix() for path in release.rglob("*") if path.is_file()}
+    assert found >= PAGES or not found, PAGES - found
+    return found - PAGES

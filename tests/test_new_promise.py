@@ -153,7 +153,7 @@ def test_it_is_released_audited_and_estimated_from(method: str, people: Path, tm
     promise = EveryoneElse(1.0)
     order = ReleaseSpec(secret=("s",), publish=("a", "b"), promise=promise, method=method)
     done = sanitise_file(people, replace(order, into=tmp_path / "out"))
-    protocol, table = tmp_path / "out" / "protocol.json", tmp_path / "out" / "sanitised.csv"
+    protocol, table = tmp_path / "out" / "owner" / "protocol.json", tmp_path / "out" / "public" / "sanitised.csv"
     assert 0 < done.sealed.epsilon <= 1.0
     assert json.loads(protocol.read_text(encoding="utf-8"))["promise"] == {"name": "EveryoneElse", "epsilon": 1.0}
     assert SealedProtocol.load(protocol).promise == promise
@@ -174,7 +174,7 @@ def test_a_release_that_breaks_it_is_caught_by_an_audit(people: Path, tmp_path: 
             into=tmp_path / "out",
         ),
     )
-    sealed = SealedProtocol.load(tmp_path / "out" / "protocol.json")
+    sealed = SealedProtocol.load(tmp_path / "out" / "owner" / "protocol.json")
     joint = Joint.from_table(pl.read_csv(people), secret="s", publish="a")
     law = sealed.mechanism
     worst = max(law.worst(block).leak.epsilon for block in EveryoneElse(1.0).comparisons(joint, False))

@@ -17,7 +17,7 @@ from privacyfunnel.errors import PrivacyFunnelError
 TOLD = """
 errors PrivacyFunnelError InputError GuaranteeError
 scan audit audit_matrix design design_file apply apply_file Applied Sanitiser
-sanitise sanitise_file Release ReleaseSpec DesignResult ReportPage
+sanitise sanitise_file Release ReleaseSpec DesignResult
 TableSource RowKey DomainFile Merge Bins Dialect Query MergeRare MergeSecrets Effort
 estimate Estimates impute impute_file posterior combine
 Joint LDP LIP SRLIP Promise Protocol UnaryEncoding entropy mutual_information

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -122,8 +123,9 @@ def test_spark_designs_and_draws_what_one_machine_does(law: str, df: Any, people
     sealed = spark.design(df, ReleaseSpec(**asked))
     assert sealed.to_text() == privacyfunnel.design(people, ReleaseSpec(**asked)).to_text()
     key = RowKey.generate()
-    here = privacyfunnel.apply(sealed, people, ReleaseSpec(row_id="id", key_file=key, keep="id", keep_order=True))
-    there = spark.apply(sealed, df, ReleaseSpec(row_id="id", key_file=key, keep="id", keep_order=law != "channel"))
+    drawn = ReleaseSpec(row_id="id", key_file=key, keep="id", accept_kept=True, keep_order=True)
+    here = privacyfunnel.apply(sealed, people, drawn)
+    there = spark.apply(sealed, df, replace(drawn, keep_order=law != "channel"))
     assert _rows(there) == sorted(here.table.rows())
     assert there.columns == here.table.columns
 
@@ -153,7 +155,7 @@ def test_cut_otherwise_and_with_workers_that_die_rows_are_the_same(
 
 def test_ids_that_spark_holds_as_floats_are_the_same_people(df: Any, sealed: Any, people: pl.DataFrame) -> None:
     key = RowKey.generate()
-    asked = ReleaseSpec(row_id="id", key_file=key, keep="id")
+    asked = ReleaseSpec(row_id="id", key_file=key, keep="id", accept_kept=True)
     once = privacyfunnel.apply(sealed, people.with_columns(pl.col("id").str.slice(1).cast(int)), asked).table.rows()
     floats = df.selectExpr("cast(substr(id, 2) as double) as id", "town")
     assert _rows(spark.apply(sealed, floats, asked)) == sorted(once)
@@ -199,7 +201,8 @@ def test_without_ids_every_row_is_published_once_though_workers_die(
 def test_without_ids_rows_are_drawn_as_the_protocol_says_and_keep_their_order_if_asked(
     df: Any, people: pl.DataFrame, tmp_path: Path
 ) -> None:
-    asked: dict[str, Any] = {"secret": "job", "publish": "town", "promise": LIP(0.5), "keep": "id"}
+    asked: dict[str, Any] = {"secret": "job", "publish": "town", "promise": LIP(0.5)}
+    asked |= {"keep": "id", "accept_kept": True}
     found = spark.sanitise(df, ReleaseSpec(**asked, keep_order=True), into=str(tmp_path / "rows"), file_format="csv")
     found.sealed.save(tmp_path / "protocol.json")
     order = [row["id"] for row in df.collect()]
@@ -241,7 +244,9 @@ def test_a_job_that_fails_or_has_no_place_leaves_nothing(df: Any, sealed: Any, t
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
-def test_what_a_protocol_does_not_know_is_refused_blurred_or_dropped(df: Any, people: pl.DataFrame) -> None:
+def test_what_a_protocol_does_not_know_is_refused_blurred_or_dropped(
+    df: Any, people: pl.DataFrame, tmp_path: Path
+) -> None:
     known = people.filter(pl.col("town").ne_missing("Brno"))
     sealed = privacyfunnel.design(known, secret="job", publish="town", promise=LIP(0.5))
     strange = len(people) - len(known)
@@ -249,13 +254,15 @@ def test_what_a_protocol_does_not_know_is_refused_blurred_or_dropped(df: Any, pe
         spark.apply(sealed, df, row_id="id")
     for fate in ("blur", "drop"):
         key = RowKey.generate()
-        there = _rows(
-            spark.apply(sealed, df, ReleaseSpec(row_id="id", key_file=key, keep="id", accept_kept=True, unknown=fate))
-        )
-        here = privacyfunnel.apply(
-            sealed, people, ReleaseSpec(row_id="id", key_file=key, keep="id", accept_kept=True, unknown=fate)
-        )
+        drawn = ReleaseSpec(row_id="id", key_file=key, keep="id", accept_kept=True, unknown=fate)
+        for apply, rows in ((spark.apply, df), (privacyfunnel.apply, people)):
+            with pytest.raises(GuaranteeError, match=r"must hold on these rows; there the protocol leaks"):
+                apply(sealed, rows, drawn)
+        drawn = replace(drawn, accept_drift=True)
+        there, here = _rows(spark.apply(sealed, df, drawn)), privacyfunnel.apply(sealed, people, drawn)
         assert there == sorted(here.table.rows())
+    spark.apply(sealed, df, ReleaseSpec(unknown="drop", accept_drift=True), into=str(tmp_path / "rows"))
+    assert (tmp_path / "rows" / "_notice.txt").read_text() == f"{here.notice}\n"
     with pytest.raises(TableError, match=f"knows none of {strange:,}"):
         spark.apply(sealed, df.where("town = 'Brno'"), row_id="id", unknown="drop")
 
@@ -298,7 +305,7 @@ def test_a_key_is_in_no_plan_log_setting_or_file(df: Any, disk: Path, people: pl
     large = privacyfunnel.design(people, ReleaseSpec(**asked | {"bins": {"the.age": [0, 15, 30, 45, 60, 75]}}))
     assert len(large.to_text()) > 2048
     key = RowKey.generate()
-    drawn = spark.apply(large, df, ReleaseSpec(row_id="id", key_file=key))
+    drawn = spark.apply(large, df, ReleaseSpec(row_id="id", key_file=key, accept_drift=True))
     drawn.collect()
     words = key.derive_words(large.digest, "id")
     told = drawn._jdf.queryExecution().toString() + repr(df.sparkSession.sparkContext.getConf().getAll())

@@ -18,6 +18,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from privacyfunnel import errors
     from privacyfunnel.audits.pram import audit_matrix
     from privacyfunnel.audits.protocol_audit import audit
@@ -45,7 +47,6 @@ if TYPE_CHECKING:
     from privacyfunnel.release.design import DesignResult, design, design_file
     from privacyfunnel.release.estimator import Sanitiser
     from privacyfunnel.release.release import Release
-    from privacyfunnel.release.release_files import ReportPage
     from privacyfunnel.release.sanitise import sanitise, sanitise_file
     from privacyfunnel.spec import ReleaseSpec
     from privacyfunnel.tables.coding.bins import Bins
@@ -59,7 +60,6 @@ __version__ = "0.1.0"
 
 # Where each public name is at home.
 _MODULES = {
-    "ReportPage": "release.release_files",
     "Merge": "tables.coding.merges",
     "DomainFile": "tables.coding.domain_file",
     "RowKey": "mechanisms.sampling",
@@ -162,7 +162,6 @@ __all__ = [
     "Query",
     "Release",
     "ReleaseSpec",
-    "ReportPage",
     "RowKey",
     "Sanitiser",
     "SealedProtocol",
@@ -214,6 +213,20 @@ def render_report(release: Release) -> str:
     from privacyfunnel.report.release_page import frame_page
 
     return frame_page(release)
+
+
+def write_pages(release: Release, folder: Path, **occasion: Any) -> list[str]:
+    """Write the pages of a release into its folder while it is staged."""
+    from privacyfunnel.report import release_page
+
+    return release_page.write_pages(release, folder, **occasion)
+
+
+def save_release(release: Release, folder: Path, suffix: str, *, force: bool) -> Path:
+    """Write the release of a frame into a folder, as `Release.save` does."""
+    from privacyfunnel.release import release_contents
+
+    return release_contents.save_release(release, folder, suffix, force=force)
 
 
 def __getattr__(name: str) -> object:

@@ -1,26 +1,13 @@
-r"""Files and folders that appear whole or not at all: staging, publication and crash recovery.
+r"""Files and folders that appear whole or not at all: staging, one rename, and crash recovery.
 
-New files are staged in a hidden folder P beside their final names. Only its owner can enter P. When all files are
-complete and synced to disk, they are published:
+What is new is staged in a hidden folder P beside its final name. Only its owner can enter P, and it is locked as long
+as the process lives. When everything is complete and synced to disk, one step publishes it: a link (or, to replace, a
+rename) for a file, a rename of P itself for a folder. The folder around it is locked meanwhile. A signal that would end
+the program is answered before that step, or after it.
 
-1. the files that they replace move into P, in the order of their names (the old table first);
-2. each new file is linked to its final name, in the *reverse* of the order in which they were begun. The file begun
-   first, the table, is linked last: that is the commit;
-3. P is removed.
-
-*At any moment a table is beside the files that it was written with, and beside no other.* Before the first move it is
-the old table. From the first move to the commit there is no table. After the commit it is the new one, and its other
-files are there already. A move and a link are atomic, so this holds wherever the process is killed. The folder is
-locked meanwhile, so that no other run interferes. A signal that would end the program is deferred; it is answered
-before the commit, and then everything is restored.
-
-*Nothing is lost.* P shows how far a killed run came. If every file in it is linked, the run was complete and P is
-removed; otherwise the linked files are removed, and the moved ones are restored in reverse order (the old table last).
-The next run into the folder does both.
-
-A folder of parts is published by one rename of P. It holds a manifest of the files that were written, with their
-SHA-256. Another folder is replaced only if the manifest lists all that is in it: nothing else is ever removed. While
-it is replaced, the old folder is in an owner-only folder O; a kill before the new folder is in place restores it.
+*Nothing is removed that this program did not write.* A folder holds a manifest of its files with their SHA-256, and is
+replaced only if that lists all that is in it. While it is replaced, the old folder is in an owner-only folder O; a kill
+before the new one is in place lets the next run restore it.
 """
 
 import errno
@@ -29,12 +16,13 @@ import json
 import os
 import re
 import secrets
+import shutil
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from tempfile import TemporaryFile
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 from privacyfunnel.errors import OutputError
 from privacyfunnel.hints import hint
@@ -42,121 +30,12 @@ from privacyfunnel.locks import acquire_lock, defer_signals, lock_folder
 
 OWNERS_ONLY, EVERYBODYS = 0o600, 0o666  # modes of files; the umask is taken from the second
 OWNERS_FOLDER, EVERYBODYS_FOLDER = 0o700, 0o777
+PUBLIC, OWNER = "public", "owner"  # the folders of a release; nobody else may enter the second
 NO_LINKS = {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.EMLINK}  # errors of file systems without hard links
 HIDDEN = re.compile(r"\.privacyfunnel\.[0-9a-f]{16}\.(part|old)")
-REPLACED = ".replaced"  # the folder in P of what new files replace, numbered in the order of the moves
-MANIFEST = ".privacyfunnel-files.json"  # in a folder of parts: the SHA-256 of each file that this program wrote there
-
-
-class StagedFiles:
-    """Files on their way into one folder, in the order in which they were begun."""
-
-    def __init__(self, hidden: Path, folder: Path) -> None:
-        self._hidden, self._folder = hidden, folder
-        self._modes: dict[str, int] = {}
-
-    def begin(self, name: str, *, owner_only: bool = False) -> Path:
-        """Where to write the file that will have this name; an `owner_only` file has mode 600."""
-        path = self._hidden / name
-        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, OWNERS_ONLY)
-        try:
-            _set_mode(file, OWNERS_ONLY)  # a umask may have taken it from the owner, too
-        finally:
-            os.close(file)
-        self._modes[name] = OWNERS_ONLY if owner_only else EVERYBODYS & ~current_umask()
-        return path
-
-    @property
-    def last_path(self) -> Path:
-        """The final path of the file that was begun last."""
-        return self._folder / next(reversed(self._modes), "")
-
-    def sync(self) -> None:
-        """Write all files through to disk, and set their modes."""
-        for name, mode in self._modes.items():
-            file = os.open(self._hidden / name, os.O_RDWR)
-            try:
-                os.fsync(file)
-                _set_mode(file, mode)  # P itself still shuts out everybody but its owner
-            finally:
-                os.close(file)
-
-    def write_manifest(self) -> None:
-        """Add the list of all files and their SHA-256."""
-        digests = {name: _file_digest(self._hidden / name) for name in self._modes}
-        self.begin(MANIFEST).write_text(json.dumps({"files": digests}, indent=1) + "\n", encoding="utf-8")
-
-    def publish(self, *, force: bool, also_replace: Sequence[str] = ()) -> None:
-        """Publish all files; `also_replace` are other names that must not be beside them."""
-        self.sync()
-        replaced = list(dict.fromkeys([*also_replace, *self._modes]))
-        *first, last = reversed(self._modes)
-        alone = force and replaced == [last]  # a rename replaces one file in one step
-        with lock_folder(self._folder), defer_signals() as pending:
-            linked: list[str] = []
-            try:
-                if not alone:
-                    self._move_old_files(replaced, force=force)
-                for name in first:
-                    self._link(name)
-                    linked.append(name)
-                _sync_folder(self._folder)
-                pending()
-                self._link(last, replace=alone)
-            except BaseException:
-                for name in reversed(linked):
-                    with suppress(OSError):
-                        (self._folder / name).unlink()
-                _restore_files(self._hidden, self._folder)
-                raise
-            _sync_folder(self._folder)
-
-    def _move_old_files(self, names: Sequence[str], *, force: bool) -> None:
-        there = [name for name in names if os.path.lexists(self._folder / name)]
-        if there and not force:
-            raise _exists_error(self._folder / there[0])
-        if not there:
-            return
-        _make_owner_folder(self._hidden / REPLACED)
-        for number, name in enumerate(there):
-            if stat.S_ISDIR((self._folder / name).lstat().st_mode):
-                raise _directory_error(self._folder / name)
-            (self._folder / name).rename(self._hidden / REPLACED / f"{number:03d} {name}")
-
-    def _link(self, name: str, *, replace: bool = False) -> None:
-        # A link fails if the name was taken meanwhile; a rename would silently replace it.
-        part, path = self._hidden / name, self._folder / name
-        if replace:
-            if path.is_dir() and not path.is_symlink():
-                raise _directory_error(path)
-            part.replace(path)
-            return
-        try:
-            os.link(part, path)
-        except FileExistsError:
-            raise _exists_error(path) from None
-        except OSError as error:
-            if error.errno not in NO_LINKS:
-                raise
-            if os.path.lexists(path):
-                raise _exists_error(path) from None
-            part.rename(path)
-
-
-@contextmanager
-def atomic_files(folder: Path, *, force: bool = False, also_replace: Sequence[str] = ()) -> Iterator[StagedFiles]:
-    """Files that appear in `folder` together when the body is done; if it raises, or the process dies, none does.
-
-    With `force` they replace files of their names, and those of `also_replace`; without it there may be none.
-    """
-    parts: StagedFiles | None = None
-    try:
-        with _hidden_folder(folder, "part") as hidden:
-            parts = StagedFiles(hidden, folder)
-            yield parts
-            parts.publish(force=force, also_replace=also_replace)
-    except OSError as error:
-        raise _write_error(parts.last_path if parts else folder, error) from error
+MANIFEST = ".privacyfunnel-files.json"  # the SHA-256 of each file that this program wrote into a folder
+RECORD = f"{OWNER}/disclosure-record.json"  # which is the manifest of a release
+FILES = "files"  # the key of a manifest under which they are
 
 
 @contextmanager
@@ -168,42 +47,86 @@ def atomic_file(path: str | Path, *, force: bool = False, owner_only: bool = Fal
     path = Path(path)
     check_target(path, force=force)
     try:
-        with atomic_files(path.parent, force=force) as parts:
-            yield parts.begin(path.name, owner_only=owner_only)
+        with _hidden_folder(path.parent, "part") as hidden:
+            part = begin_file(hidden / path.name)
+            yield part
+            _sync_file(part, OWNERS_ONLY if owner_only else EVERYBODYS & ~current_umask())
+            with lock_folder(path.parent), defer_signals() as pending:
+                pending()
+                _publish_file(part, path, force=force)
+                _sync_folder(path.parent)
     except OSError as error:
         raise _write_error(path, error) from error
 
 
 @contextmanager
-def atomic_folder(path: Path, *, force: bool = False) -> Iterator[StagedFiles]:
-    """Files that appear in a new folder when the body is done; if it raises, or the process dies, there is none.
+def atomic_folder(path: Path, *, force: bool = False) -> Iterator[Path]:
+    """Where to write the files of a folder that appears when the body is done; else there is none.
 
-    With `force` it replaces a folder in which this program wrote all files.
+    Files begin with `begin_file`. Those in its folder `owner` are for their owner alone. With `force` it replaces a
+    folder in which this program wrote all files.
     """
     check_folder(path, force=force)
+    named, path = path, path.resolve()
     try:
         with _hidden_folder(path.parent, "part") as hidden:
-            parts = StagedFiles(hidden, path)
-            yield parts
-            parts.write_manifest()
-            parts.sync()
+            yield hidden
+            if not _read_manifest(hidden):
+                write_manifest(hidden, MANIFEST)
+            _sync_tree(hidden)
             with lock_folder(path.parent), defer_signals() as pending:
-                pending()
-                _publish_folder(hidden, path, force=force)
+                _publish_folder(hidden, path, pending, force=force)
     except OSError as error:
-        raise _write_error(path, error) from error
+        raise _write_error(named, error) from error
 
 
-def _publish_folder(hidden: Path, path: Path, *, force: bool) -> None:
+def begin_file(path: Path) -> Path:
+    """The path of a staged file, which is made empty, and its folder if there is none; for their owner alone."""
+    if not path.parent.exists():
+        _make_owner_folder(path.parent)
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, OWNERS_ONLY)
+    try:
+        _set_mode(file, OWNERS_ONLY)  # a umask may have taken it from the owner, too
+    finally:
+        os.close(file)
+    return path
+
+
+def _publish_file(part: Path, path: Path, *, force: bool) -> None:
+    if force:
+        if path.is_dir() and not path.is_symlink():
+            raise _directory_error(path)
+        part.replace(path)
+        return
+    try:
+        os.link(part, path)  # fails if the name was taken meanwhile; a rename would silently replace it
+    except FileExistsError:
+        raise _exists_error(path) from None
+    except OSError as error:
+        if error.errno not in NO_LINKS:
+            raise
+        if os.path.lexists(path):
+            raise _exists_error(path) from None
+        part.rename(path)
+
+
+def _publish_folder(hidden: Path, path: Path, pending: Callable[[], None], *, force: bool) -> None:
     if not (force and path.is_dir()):
-        hidden.rename(path)  # replaces an empty folder, and nothing else
+        pending()
+        try:
+            hidden.rename(path)  # replaces an empty folder, and nothing else
+        except OSError as error:
+            if error.errno not in {errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR}:
+                raise
+            raise _exists_error(path) from None
     else:
         _refuse_foreign_files(path)
         with _hidden_folder(path.parent, "old") as old:
             path.rename(old / path.name)
             try:
+                pending()
                 hidden.rename(path)
-            except OSError:
+            except BaseException:
                 (old / path.name).rename(path)
                 raise
             _remove_written(old / path.name)
@@ -212,29 +135,39 @@ def _publish_folder(hidden: Path, path: Path, *, force: bool) -> None:
     _sync_folder(path.parent)
 
 
-def check_folder(path: Path, *, force: bool) -> None:
-    """Refuse early what could not be written at the end, after crash recovery."""
-    recover(path.parent)
-    if path.exists() and not path.is_dir():
-        raise OutputError(f"'{path}' must be a folder to write parts to; it is a file. Name a folder.")
-    if path.is_dir() and any(path.iterdir()):
-        if not force:
-            raise OutputError(
-                f"'{path}' holds files already and was left as it is. Name a new folder, or use {hint('force')}."
-            )
-        _refuse_foreign_files(path)
-    if path.parent.exists() and not os.access(path.parent, os.W_OK | os.X_OK):
-        raise OutputError(f"'{path}' cannot be written: its folder allows no new ones. Choose another place.")
+# -- manifests -------------------------------------------------------------------------------------------------------
+
+
+def write_manifest(folder: Path, name: str, **facts: Any) -> None:
+    """Add a file that lists all others of the folder with their SHA-256, after these facts."""
+    path = begin_file(folder / name)
+    listed = {
+        each.relative_to(folder).as_posix(): file_digest(each)
+        for each in sorted(folder.rglob("*"))
+        if each != path and not each.is_dir()
+    }
+    text = json.dumps({**facts, FILES: listed}, indent=1, ensure_ascii=False)
+    path.write_text(text + "\n", encoding="utf-8")
+
+
+def foreign_files(folder: Path) -> list[str]:
+    """What is in the folder and not in its manifest, or is not what it lists; a signature belongs to what it signs."""
+    written = _read_manifest(folder)
+    folders = {str(parent) for name in written for parent in PurePosixPath(name).parents}
+    found = []
+    for path in sorted(folder.rglob("*")):
+        name, mode = path.relative_to(folder).as_posix(), path.lstat().st_mode
+        if stat.S_ISDIR(mode) and (name in folders or name == OWNER):
+            continue
+        signature = stat.S_ISREG(mode) and name.endswith(".sig") and name.removesuffix(".sig") in written
+        if name not in {MANIFEST, RECORD} and not signature and not is_written(path, written.get(name)):
+            found.append(name)
+    return found
 
 
 def _refuse_foreign_files(path: Path) -> None:
     """Refuse to replace a folder that holds anything but the files that this program wrote there."""
-    written = _read_manifest(path)
-    foreign = [
-        entry.name
-        for entry in sorted(path.iterdir())
-        if entry.name != MANIFEST and not (entry.name in written and _is_written(entry, written[entry.name]))
-    ]
+    foreign = foreign_files(path)
     if foreign:
         raise OutputError(
             f"'{path}' must hold only files that privacyfunnel wrote to be replaced; {len(foreign)} are others or were "
@@ -243,41 +176,77 @@ def _refuse_foreign_files(path: Path) -> None:
 
 
 def _read_manifest(path: Path) -> dict[str, str]:
-    try:
-        files = json.loads((path / MANIFEST).read_text(encoding="utf-8"))["files"]
-        return {str(name): str(digest) for name, digest in files.items()}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return {}
+    for name in (RECORD, MANIFEST):
+        with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
+            files = json.loads((path / name).read_text(encoding="utf-8"))[FILES]
+            return {str(name): str(digest) for name, digest in files.items()}
+    return {}
 
 
-def _is_written(path: Path, digest: str) -> bool:
-    return stat.S_ISREG(path.lstat().st_mode) and _file_digest(path) == digest
+def is_written(path: Path, digest: str | None) -> bool:
+    """Whether the path is a file with this SHA-256."""
+    with suppress(OSError):
+        return digest is not None and stat.S_ISREG(path.lstat().st_mode) and file_digest(path) == digest
+    return False
 
 
 def _remove_written(path: Path) -> None:
-    """Remove a folder with the files that its manifest lists; with any other file in it, the folder stays."""
+    """Remove a folder with the files that its manifest lists; anything else stays, and then the manifest too."""
+    foreign = set(foreign_files(path))
     with suppress(OSError):
-        for name, digest in _read_manifest(path).items():
-            if (path / name).parent == path and os.path.lexists(path / name) and _is_written(path / name, digest):
-                (path / name).unlink()
-        if [entry.name for entry in path.iterdir()] == [MANIFEST]:
-            (path / MANIFEST).unlink()
-        path.rmdir()
+        for each in sorted(path.rglob("*"), reverse=True):  # what is in a folder before the folder
+            if each.relative_to(path).as_posix() not in {*foreign, OWNER, RECORD, MANIFEST}:
+                each.rmdir() if stat.S_ISDIR(each.lstat().st_mode) else each.unlink()
+        if not foreign:
+            for each in (path / RECORD, path / MANIFEST):
+                each.unlink(missing_ok=True)
+            if (path / OWNER).exists():
+                (path / OWNER).rmdir()
+            path.rmdir()
 
 
-def _file_digest(path: Path) -> str:
+def file_digest(path: Path) -> str:
+    """The SHA-256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-@contextmanager
-def scratch_file(path: Path) -> Iterator[BinaryIO]:
-    """A file without a name in the folder of `path`: nobody else can open it, and it ends with the process."""
-    try:
-        with TemporaryFile(dir=path.parent) as opened:
-            yield cast(BinaryIO, opened)
-    except OSError as error:
-        raise _write_error(path, error) from error
+# -- what could not be written, said early ---------------------------------------------------------------------------
+
+
+def check_target(path: Path, *, force: bool) -> None:
+    """Refuse early a file that could not be written at the end, after crash recovery."""
+    recover(path.parent)
+    if path.is_dir():
+        raise _directory_error(path)
+    if path.parent.exists() and not path.parent.is_dir():
+        raise OutputError(f"'{path.parent}' must be a folder to write to; it is a file. Name a folder.")
+    if not path.parent.is_dir():
+        raise OutputError(
+            f"the folder '{path.parent}' must exist to write '{path.name}'; it does not. Create it first."
+        )
+    if not force and os.path.lexists(path):  # also a link to nowhere
+        raise _exists_error(path)
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        raise OutputError(f"'{path}' cannot be written: its folder allows no new files. Choose another place.")
+
+
+def check_folder(path: Path, *, force: bool) -> None:
+    """Refuse early a folder that could not be written at the end, after crash recovery."""
+    named, path = path, path.resolve()
+    recover(path.parent)
+    if os.path.lexists(path) and not path.is_dir():
+        raise OutputError(f"'{named}' must be a folder to write to; it is a file. Name a folder.")
+    if path.is_dir() and (path.is_mount() or path == Path.cwd()):
+        what = "a mount point" if path.is_mount() else "the current folder"
+        raise OutputError(f"'{named}' is {what} and cannot be replaced as a whole. Name a folder inside it.")
+    if path.is_dir() and any(path.iterdir()):
+        if not force:
+            raise _exists_error(named)
+        _refuse_foreign_files(path)
+    for place in (each for each in (path, path.parent) if each.exists()):
+        if not os.access(place, os.W_OK | os.X_OK):
+            raise OutputError(f"'{named}' cannot be written: '{place}' allows no new files. Choose another place.")
 
 
 @contextmanager
@@ -298,21 +267,14 @@ def ensure_folder(path: Path) -> Iterator[None]:
         raise
 
 
-def check_target(path: Path, *, force: bool) -> None:
-    """Refuse early what could not be written at the end, after crash recovery."""
-    recover(path.parent)
-    if path.is_dir():
-        raise _directory_error(path)
-    if path.parent.exists() and not path.parent.is_dir():
-        raise OutputError(f"'{path.parent}' must be a folder to write to; it is a file. Name a folder.")
-    if not path.parent.is_dir():
-        raise OutputError(
-            f"the folder '{path.parent}' must exist to write '{path.name}'; it does not. Create it first."
-        )
-    if not force and os.path.lexists(path):  # also a link to nowhere
-        raise _exists_error(path)
-    if not os.access(path.parent, os.W_OK | os.X_OK):
-        raise OutputError(f"'{path}' cannot be written: its folder allows no new files. Choose another place.")
+@contextmanager
+def scratch_file(path: Path) -> Iterator[BinaryIO]:
+    """A file without a name in the folder of `path`: nobody else can open it, and it ends with the process."""
+    try:
+        with TemporaryFile(dir=path.parent) as opened:
+            yield cast(BinaryIO, opened)
+    except OSError as error:
+        raise _write_error(path, error) from error
 
 
 def _write_error(path: Path, error: OSError) -> OutputError:
@@ -332,11 +294,11 @@ def _directory_error(path: Path) -> OutputError:
     return OutputError(f"'{path}' must be a file to write to; it is a directory. Name a file inside it.")
 
 
-# -- crash recovery --------------------------------------------------------------------------------------------------
+# -- hidden folders and crash recovery -------------------------------------------------------------------------------
 
 
 def recover(folder: Path) -> None:
-    """Complete or undo what killed runs left in the folder."""
+    """Remove what killed runs staged in the folder, and restore what they were about to replace."""
     with suppress(OSError):  # no folder yet, or one that cannot be listed
         for hidden, kind in [(path, found[1]) for path in folder.iterdir() if (found := HIDDEN.fullmatch(path.name))]:
             with suppress(OSError):  # somebody else's, a link, or removed meanwhile
@@ -344,58 +306,9 @@ def recover(folder: Path) -> None:
                 try:
                     if os.fstat(place).st_uid == os.geteuid() and acquire_lock(place, wait=False):
                         with lock_folder(folder):
-                            (_restore_folder if kind == "old" else _undo)(hidden, folder)
-                            _remove_hidden(hidden)
+                            _remove_hidden(hidden, kind)
                 finally:
                     os.close(place)
-
-
-def _undo(hidden: Path, folder: Path) -> None:
-    """Unless all files of P are linked, remove the linked ones and restore those that they replaced."""
-    files = [path for path in hidden.iterdir() if path.name != REPLACED]
-    linked = [path for path in files if _is_same_file(path, folder / path.name)]
-    if len(linked) < len(files):
-        for path in linked:
-            (folder / path.name).unlink()
-        _restore_files(hidden, folder)
-
-
-def _restore_files(hidden: Path, folder: Path) -> None:
-    """Give replaced files their names again, the last first, up to one whose name is taken."""
-    with suppress(FileNotFoundError):
-        for old in sorted((hidden / REPLACED).iterdir(), reverse=True):
-            path = folder / old.name.split(" ", 1)[1]
-            if os.path.lexists(path):  # the files before it do not belong to what is there now
-                return
-            old.rename(path)
-
-
-def _restore_folder(hidden: Path, folder: Path) -> None:
-    """Give the old folder in O its name again, or remove it where the new one is in place."""
-    for old in list(hidden.iterdir()):
-        if os.path.lexists(folder / old.name):
-            _remove_written(old)
-        else:
-            old.rename(folder / old.name)
-
-
-def _remove_hidden(hidden: Path) -> None:
-    """Remove a hidden folder, replaced files first: while one is there, the new ones show whether it is needed."""
-    with suppress(OSError):
-        for place in (hidden / REPLACED, hidden):
-            if place.exists():
-                for path in place.iterdir():
-                    path.unlink()
-                place.rmdir()
-
-
-def _is_same_file(one: Path, other: Path) -> bool:
-    with suppress(OSError):
-        return os.path.samestat(one.lstat(), other.lstat())
-    return False
-
-
-# -- hidden folders and modes ----------------------------------------------------------------------------------------
 
 
 @contextmanager
@@ -412,15 +325,61 @@ def _hidden_folder(folder: Path, kind: str) -> Iterator[Path]:
                 place = -1
         yield hidden
     finally:
-        _remove_hidden(hidden)
+        _remove_hidden(hidden, kind)
         if place >= 0:
             os.close(place)
+
+
+def _remove_hidden(hidden: Path, kind: str) -> None:
+    """Remove a P; or an O, after its folder got its name again or, where the new one is in place, was removed."""
+    if kind == "part":
+        shutil.rmtree(hidden, ignore_errors=True)
+        return
+    with suppress(OSError):
+        for old in list(hidden.iterdir()):
+            if os.path.lexists(hidden.parent / old.name):
+                _remove_written(old)
+            else:
+                old.rename(hidden.parent / old.name)
+        hidden.rmdir()
 
 
 def _make_owner_folder(path: Path) -> None:
     path.mkdir(mode=OWNERS_FOLDER)
     with suppress(OSError):  # some file systems have no modes
         path.chmod(OWNERS_FOLDER)  # a umask may have taken it from the owner, too
+
+
+def _sync_tree(hidden: Path) -> None:
+    """Write everything in P through to disk, and give it its modes; P itself still shuts out all but its owner."""
+    mask = current_umask()
+    for path in sorted(hidden.rglob("*"), reverse=True):  # what is in a folder before the folder
+        owners = path.relative_to(hidden).parts[0] == OWNER
+        if path.is_dir():
+            _sync_folder(path)
+            with suppress(OSError):
+                path.chmod(OWNERS_FOLDER if owners else EVERYBODYS_FOLDER & ~mask)
+        else:
+            _sync_file(path, OWNERS_ONLY if owners else EVERYBODYS & ~mask)
+    _sync_folder(hidden)
+
+
+def _sync_file(path: Path, mode: int) -> None:
+    file = os.open(path, os.O_RDWR)
+    try:
+        os.fsync(file)
+        _set_mode(file, mode)
+    finally:
+        os.close(file)
+
+
+def _sync_folder(folder: Path) -> None:
+    with suppress(OSError):
+        place = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(place)
+        finally:
+            os.close(place)
 
 
 def _set_mode(file: int, mode: int) -> None:
@@ -433,12 +392,3 @@ def current_umask() -> int:
     mask = os.umask(0o777 & ~OWNERS_ONLY)
     os.umask(mask)
     return mask
-
-
-def _sync_folder(folder: Path) -> None:
-    with suppress(OSError):
-        place = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(place)
-        finally:
-            os.close(place)

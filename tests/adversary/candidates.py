@@ -9,6 +9,7 @@ from collections.abc import Callable
 from itertools import combinations
 from math import log
 from pathlib import Path
+from shutil import rmtree
 
 import polars as pl
 
@@ -81,8 +82,10 @@ def _with_secret(table: Table, row: int, secret: str) -> Table:
 def _released(folder: Path, table: Table, file: str, words: tuple[object, ...]) -> tuple[bytes, str]:
     """What others can read of a file, nothing if they cannot; or the sentence of a refusal."""
     write_table(table.rows, folder / "table.csv")
-    fixed = ("--into", "out", "--no-report", "--force", "--again", "--time-limit", 5)
+    rmtree(folder / "out", ignore_errors=True)  # which may hold what an adversary changed, and then is not replaced
+    fixed = ("--into", "out", "--no-report", "--again", "--time-limit", 5)
     done = run(folder, "sanitise", "table.csv", "-s", "s", "-p", "x", "-e", EPSILON, *fixed, *words)
     if done.refused:
         return b"", done.err
-    return public_files(folder / "out").get(file, ("", b""))[1], ""
+    public = {Path(name).name: content for name, (_, content) in public_files(folder / "out").items()}
+    return public.get(file, b""), ""

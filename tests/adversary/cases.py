@@ -183,10 +183,10 @@ def _cases() -> dict[str, Attack]:
     found["apply, unknown values dropped"] = by_unknown(PLAIN, "drop")
     found["parts, how many have each secret"] = by_parts(PLAIN, margin=True)
     found["apply, unknown values blurred"] = by_unknown(PLAIN, "blur")
-    found["public-report.html"] = by_candidates("public-report.html", numbers, "--public-report", *QUICK)
     found["protocol.json.sig"] = by_candidates("protocol.json.sig", hashes, "--sign", "owner", *QUICK)
-    found["croissant.json, hashes"] = by_candidates("croissant.json", hashes, "--croissant", *QUICK)
-    found["croissant.json, numbers"] = by_candidates("croissant.json", numbers, "--croissant", *QUICK)
+    found["README.html"] = by_candidates("README.html", numbers, *QUICK)
+    found["croissant.json, hashes"] = by_candidates("croissant.json", hashes, *QUICK)
+    found["croissant.json, numbers"] = by_candidates("croissant.json", numbers, *QUICK)
     found |= {
         f"people, {promise}": people.by_samples(people.typical_values, (), promise=promise)
         for promise in ("lip", "ldp")

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
+from shutil import rmtree
 from typing import Any
 
 import numpy as np
@@ -98,7 +99,8 @@ def sanitise_file(
     """`sanitise` on a file; the published rows, none where it was refused."""
     if not (folder / file).exists():
         write_table(table.rows, folder / file)
-    fixed = ("--into", "out", "--no-report", "--force", "--again", "--time-limit", 5)
+    rmtree(folder / "out", ignore_errors=True)  # which may hold what an adversary changed, and then is not replaced
+    fixed = ("--into", "out", "--no-report", "--again", "--time-limit", 5)
     done = run(folder, "sanitise", file, *fixed, *words)
     return done, pl.DataFrame() if done.refused else read_rows(folder / done.found["table"])
 

@@ -68,7 +68,7 @@ def test_the_adversary_finds_buffers_in_the_order_of_the_table(monkeypatch: pyte
 def test_the_adversary_finds_files_in_whose_bytes_the_table_stands_in_its_order(wrap_command: Any) -> None:
     def with_views(command: Main, words: list[str]) -> int:
         code = command(words)
-        path = Path("out/sanitised.arrow")
+        path = Path("out/public/sanitised.arrow")
         original, shown = (pl.read_ipc(BytesIO(Path(file).read_bytes())) for file in (words[1], path))
         places: dict[str, list[int]] = {}
         for i, text in enumerate(original["k"]):
@@ -156,9 +156,9 @@ def test_the_adversary_finds_figures_of_the_owners_file_on_the_public_page(wrap_
     def add_figures(command: Main, words: list[str]) -> int:
         code = command(words)
         if words[0] == "sanitise":
-            with Path("out/public-report.html").open("a", encoding="utf-8") as page:
-                page.write(Path("out/protocol.json").read_text(encoding="utf-8"))
+            with Path("out/public/README.html").open("a", encoding="utf-8") as page:
+                page.write(Path("out/owner/protocol.json").read_text(encoding="utf-8"))
         return code
 
     wrap_command(add_figures)
-    assert attack("public-report.html", releases=3).broken
+    assert attack("README.html", releases=3).broken

@@ -36,7 +36,7 @@ def test_an_audit_certifies_what_the_file_states_and_finds_the_draw_consistent(
     adult: Path, tmp_path: Path, method: str, promise: Promise
 ) -> None:
     out = released(adult, tmp_path, promise, method=method)
-    found = audit(out / "protocol.json", adult, sanitised=out / "sanitised.csv")
+    found = audit(out / "owner" / "protocol.json", adult, sanitised=out / "public" / "sanitised.csv")
     assert found.certified <= found.sealed.epsilon <= min(1.001 * found.certified, promise.epsilon)
     assert found.draw is not None
     assert found.draw.rows == found.rows == 48_842
@@ -46,7 +46,7 @@ def test_an_audit_certifies_what_the_file_states_and_finds_the_draw_consistent(
 @pytest.mark.parametrize("sets", ["column", "indicators"])
 def test_sets_are_audited_in_both_shapes(adult: Path, tmp_path: Path, sets: str) -> None:
     out = released(adult, tmp_path, method="unary-encoding", sets=sets, publish=("race", "sex"))
-    found = audit(out / "protocol.json", adult, sanitised=out / "sanitised.csv")
+    found = audit(out / "owner" / "protocol.json", adult, sanitised=out / "public" / "sanitised.csv")
     assert found.draw is not None
     assert found.draw.degrees > 50
 
@@ -54,7 +54,7 @@ def test_sets_are_audited_in_both_shapes(adult: Path, tmp_path: Path, sets: str)
 @pytest.mark.parametrize("as_", ["labels", "values"])
 def test_a_protocol_that_sees_the_secret_is_audited_with_several_columns(adult: Path, tmp_path: Path, as_: str) -> None:
     out = released(adult, tmp_path, SRLIP(0.2), sees_secret=True, secret=("sex", "income"), publish=("race",), as_=as_)
-    found = audit(out / "protocol.json", adult, sanitised=out / "sanitised.csv")
+    found = audit(out / "owner" / "protocol.json", adult, sanitised=out / "public" / "sanitised.csv")
     assert found.sealed.sees_secret
     assert found.draw is not None
     assert found.draw.degrees > 4
@@ -65,10 +65,10 @@ def test_bins_are_taken_from_the_protocol_file(adult: Path, tmp_path: Path) -> N
     frame = pl.read_csv(adult, infer_schema=False).with_columns(age=(pl.int_range(pl.len()) * 7919) % 73 + 17)
     frame.write_parquet(path)
     out = released(path, tmp_path / "out", publish=("age",), secret=("income",), bins=(Bins("age", quantiles=8),))
-    found = audit(out / "protocol.json", path, sanitised=out / "sanitised.parquet")
+    found = audit(out / "owner" / "protocol.json", path, sanitised=out / "public" / "sanitised.parquet")
     assert found.certified <= 1
     with pytest.raises(ColumnError, match="are in the protocol file"):
-        audit(out / "protocol.json", path, bins=[Bins("age", quantiles=8)])
+        audit(out / "owner" / "protocol.json", path, bins=[Bins("age", quantiles=8)])
 
 
 def shifted(frame: pl.DataFrame) -> pl.DataFrame:
@@ -91,9 +91,9 @@ def test_a_table_that_was_tampered_with_is_found_out(
     adult: Path, tmp_path: Path, method: str, tamper: Callable[[pl.DataFrame], pl.DataFrame]
 ) -> None:
     out = released(adult, tmp_path, method=method)
-    tamper(pl.read_csv(out / "sanitised.csv", infer_schema=False)).write_csv(out / "other.csv")
+    tamper(pl.read_csv(out / "public" / "sanitised.csv", infer_schema=False)).write_csv(out / "other.csv")
     with pytest.raises(GuaranteeError):
-        audit(out / "protocol.json", adult, sanitised=out / "other.csv")
+        audit(out / "owner" / "protocol.json", adult, sanitised=out / "other.csv")
 
 
 def test_a_draw_that_agrees_too_well_is_no_draw(tmp_path: Path) -> None:
@@ -103,37 +103,37 @@ def test_a_draw_that_agrees_too_well_is_no_draw(tmp_path: Path) -> None:
     pl.concat([frame, pl.DataFrame({"s": ["a"] * 2, "x": ["u"] * 2})]).write_csv(people)
     asked: dict[str, Any] = {"secret": ("s",), "publish": ("x",), "method": "randomised-response"}
     out = released(people, tmp_path / "out", LIP(0), **asked, keep_order=True)
-    found = audit(out / "protocol.json", people, sanitised=out / "sanitised.csv")
+    found = audit(out / "owner" / "protocol.json", people, sanitised=out / "public" / "sanitised.csv")
     assert found.draw is not None
     assert found.draw.degrees == 2
     values = pl.read_csv(people, infer_schema=False)
     turn = pl.int_range(pl.len()).over("x") % 2
     values.select(x=pl.when(turn == 0).then(pl.lit("u")).otherwise(pl.lit("v"))).write_csv(out / "even.csv")
     with pytest.raises(GuaranteeError, match="must look drawn"):
-        audit(out / "protocol.json", people, sanitised=out / "even.csv")
+        audit(out / "owner" / "protocol.json", people, sanitised=out / "even.csv")
 
 
 def test_fewer_rows_or_unknown_outputs_are_found_out(adult: Path, tmp_path: Path) -> None:
     out = released(adult, tmp_path)
-    table = pl.read_csv(out / "sanitised.csv", infer_schema=False)
+    table = pl.read_csv(out / "public" / "sanitised.csv", infer_schema=False)
     table.head(-5).write_csv(out / "fewer.csv")
     with pytest.raises(TableError, match="it has fewer"):
-        audit(out / "protocol.json", adult, sanitised=out / "fewer.csv")
+        audit(out / "owner" / "protocol.json", adult, sanitised=out / "fewer.csv")
     pl.concat([table, table.head(3)]).write_csv(out / "more.csv")
     with pytest.raises(TableError, match="it has more"):
-        audit(out / "protocol.json", adult, sanitised=out / "more.csv")
+        audit(out / "owner" / "protocol.json", adult, sanitised=out / "more.csv")
     strange = pl.DataFrame({"education": ["Bootcamp"], "outcome": ["y01"]})
     pl.concat([table.head(-1), strange]).write_csv(out / "strange.csv")
     with pytest.raises(GuaranteeError, match="1 of 48,842 are not"):
-        audit(out / "protocol.json", adult, sanitised=out / "strange.csv")
+        audit(out / "owner" / "protocol.json", adult, sanitised=out / "strange.csv")
 
 
 def test_members_the_protocol_does_not_know_are_found_out(adult: Path, tmp_path: Path) -> None:
     out = released(adult, tmp_path, method="unary-encoding")
-    lines = (out / "sanitised.csv").read_text().splitlines()
+    lines = (out / "public" / "sanitised.csv").read_text().splitlines()
     (out / "strange.csv").write_text("\n".join([lines[0], f"{lines[1]} | Bootcamp", *lines[2:]]) + "\n")
     with pytest.raises(GuaranteeError, match="1 of 48,842 are not"):
-        audit(out / "protocol.json", adult, sanitised=out / "strange.csv")
+        audit(out / "owner" / "protocol.json", adult, sanitised=out / "strange.csv")
 
 
 def test_rows_without_some_values_are_audited_on_the_values_they_have(adult: Path, tmp_path: Path) -> None:
@@ -141,12 +141,12 @@ def test_rows_without_some_values_are_audited_on_the_values_they_have(adult: Pat
     some = tmp_path / "some.csv"
     frame = pl.read_csv(adult, infer_schema=False)
     frame.filter(pl.col("sex") == "Male").write_csv(some)
-    assert audit(out / "protocol.json", some).certified == 0
+    assert audit(out / "owner" / "protocol.json", some).certified == 0
 
 
 def test_a_certificate_that_does_not_hold_on_the_rows_is_refused(adult: Path, tmp_path: Path) -> None:
     out = released(adult, tmp_path, method="randomised-response")
-    sealed = SealedProtocol.load(out / "protocol.json")
+    sealed = SealedProtocol.load(out / "owner" / "protocol.json")
     replace(sealed, epsilon=sealed.epsilon / 2).save(out / "modest.json")
     with pytest.raises(GuaranteeError, match=r"certifies ε = 0\.5; on this table it is 1"):
         audit(out / "modest.json", adult)
@@ -154,7 +154,7 @@ def test_a_certificate_that_does_not_hold_on_the_rows_is_refused(adult: Path, tm
 
 def test_the_stated_channel_must_be_the_one_that_the_integers_induce(adult: Path, tmp_path: Path) -> None:
     out = released(adult, tmp_path, method="conditional-reporting")
-    sealed = SealedProtocol.load(out / "protocol.json")
+    sealed = SealedProtocol.load(out / "owner" / "protocol.json")
     assert sealed.induced is not None
     replace(sealed, induced=sealed.induced[::-1]).save(out / "false.json")
     with pytest.raises(GuaranteeError, match="it states another"):

@@ -55,7 +55,7 @@ def out(people: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def audit_of(people: Path, out: Path, table: str = "sanitised.csv", *more: object) -> list[object]:
-    return ["audit", out / "protocol.json", people, "--sanitised", out / table, "--keep-order", *more]
+    return ["audit", out / "owner" / "protocol.json", people, "--sanitised", out / table, "--keep-order", *more]
 
 
 def rewritten(out: Path, change: Callable[[dict[str, Any]], object], name: str = "protocol.json") -> Path:
@@ -76,7 +76,7 @@ def columns(path: Path) -> pl.DataFrame:
 def test_a_table_that_holds_the_secret_itself_is_found_out(
     people: Path, out: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    columns(out / "sanitised.csv").with_columns(columns(people)["ill"]).write_csv(out / "bare.csv")
+    columns(out / "public" / "sanitised.csv").with_columns(columns(people)["ill"]).write_csv(out / "bare.csv")
     for more in ([], ["--keep", "ill"]):
         sentence = turned_down(capsys, *audit_of(people, out, "bare.csv", *more))
         assert sentence.startswith("GuaranteeError: ")
@@ -87,7 +87,7 @@ def test_columns_that_are_neither_published_nor_kept_on_purpose_are_named(
     people: Path, out: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     other = columns(people)
-    table = columns(out / "sanitised.csv").with_columns(other["ill"].alias("notes"), other["coin"])
+    table = columns(out / "public" / "sanitised.csv").with_columns(other["ill"].alias("notes"), other["coin"])
     table.write_csv(out / "more.csv")
     sentence = turned_down(capsys, *audit_of(people, out, "more.csv"))
     assert "'notes', 'coin' are neither" in sentence
@@ -106,7 +106,7 @@ def test_columns_that_are_neither_published_nor_kept_on_purpose_are_named(
 def following(people: Path, out: Path, x: str, turned: bool = False) -> None:
     """The same outputs for each x, in the order of the secret; for every second x in the reverse order if `turned`."""
     frame = columns(people).with_columns(
-        columns(out / "sanitised.csv").select(pl.all().alias("y")), row=pl.int_range(pl.len())
+        columns(out / "public" / "sanitised.csv").select(pl.all().alias("y")), row=pl.int_range(pl.len())
     )
     code = pl.col("ill").str.slice(1).cast(pl.Int64)
     parity = pl.col(x).str.slice(1).cast(pl.Int64) % 2
@@ -186,7 +186,10 @@ def test_the_verdict_names_the_secret_and_says_who_named_it(
     assert "LIP ε = 0.7 about coin holds" in told
     sentence = turned_down(capsys, "audit", altered, people, "--secret", "ill")
     assert "the protocol protects coin; --secret names ill" in sentence
-    assert found_by(capsys, "audit", out / "protocol.json", people, "-s", "ill")["secret_named_by"] == "the auditor"
+    assert (
+        found_by(capsys, "audit", out / "owner" / "protocol.json", people, "-s", "ill")["secret_named_by"]
+        == "the auditor"
+    )
 
 
 @pytest.mark.parametrize(
@@ -199,7 +202,9 @@ def test_a_seeded_release_that_says_it_is_for_publication_is_found_out(
     found = found_by(capsys, *audit_of(people, out))
     assert (found["for_publication"], found["draw"]["no_guessed_seed"]) == (False, None)
     altered = rewritten(out, lambda c: c.update(for_publication=True))
-    sentence = turned_down(capsys, "audit", altered, people, "--keep-order", "--sanitised", out / "sanitised.csv")
+    sentence = turned_down(
+        capsys, "audit", altered, people, "--keep-order", "--sanitised", out / "public" / "sanitised.csv"
+    )
     assert "it was drawn from a seed that anybody can guess" in sentence
     assert "42" not in sentence.replace(str(out), "")
     fresh = released(people, tmp_path / "fresh", method=method, publish=publish)
@@ -214,11 +219,17 @@ def test_a_seed_is_found_out_by_whoever_does_not_know_the_order(
     found_by(capsys, *words, "--seed", 42, "--into", tmp_path / "out")
     altered = rewritten(tmp_path / "out", lambda c: c.update(for_publication=True))
     ledger_path(people).unlink()
-    table = tmp_path / "out" / "sanitised.csv"
+    table = tmp_path / "out" / "public" / "sanitised.csv"
     sentence = turned_down(capsys, "audit", altered, people, "--sanitised", table)
     assert "it was drawn from a seed that anybody can guess" in sentence
     found_by(capsys, *words, "--into", tmp_path / "fresh")
-    fresh = ["audit", tmp_path / "fresh" / "protocol.json", people, "--sanitised", tmp_path / "fresh" / "sanitised.csv"]
+    fresh = [
+        "audit",
+        tmp_path / "fresh" / "owner" / "protocol.json",
+        people,
+        "--sanitised",
+        tmp_path / "fresh" / "public" / "sanitised.csv",
+    ]
     ledger_path(people).unlink()
     draw = found_by(capsys, *fresh)["draw"]
     assert (draw["row_by_row"], draw["no_guessed_seed"]) == (False, True)
@@ -231,14 +242,14 @@ def test_a_bound_that_was_not_proved_is_found_out(
     assert "states that no protocol keeps more than" in turned_down(capsys, "audit", claimed, people)
     more = rewritten(out, lambda c: c["certificate"].update(information_nats=c["certificate"]["entropy_nats"]))
     assert "must state how much is kept of this table" in turned_down(capsys, "audit", more, people)
-    found = found_by(capsys, "audit", out / "protocol.json", people)["claims"]
+    found = found_by(capsys, "audit", out / "owner" / "protocol.json", people)["claims"]
     assert (found["information_measured"], found["bound_nats"], found["bound_confirmed"]) == (True, None, False)
     best = released(people, tmp_path / "best", "--for", "information", method="optimal")
     mean = {"information_nats": 1.3, "information_error_nats": 1e-4, "bound_nats": 1.31}  # which is not measured again
     beyond = rewritten(best, lambda c: c["certificate"].update(mean))
     assert "no protocol that keeps the promise keeps more than" in turned_down(capsys, "audit", beyond, people)
-    assert found_by(capsys, "audit", best / "protocol.json", people)["claims"]["bound_confirmed"]
-    _, told, _ = said(capsys, "audit", best / "protocol.json", people)
+    assert found_by(capsys, "audit", best / "owner" / "protocol.json", people)["claims"]["bound_confirmed"]
+    _, told, _ = said(capsys, "audit", best / "owner" / "protocol.json", people)
     assert "measured again; no protocol keeps more than" in told
     assert "proved again" in told
 

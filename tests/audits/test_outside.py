@@ -104,7 +104,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     frame.sample(fraction=1.0, shuffle=True, seed=1).write_csv(folder / "people.csv")
     words = ["--secret", "ill", "--publish", "town", "--epsilon", 1, "--promise", "ldp", "--into", folder / "out"]
     told("sanitise", folder / "people.csv", *words, "--method", "randomised-response", "--no-report")
-    return folder / "out" / "protocol.json", folder / "people.csv"
+    return folder / "out" / "owner" / "protocol.json", folder / "people.csv"
 
 
 def test_an_honest_build_is_accepted_from_outside(files: tuple[Path, Path]) -> None:

@@ -4,6 +4,7 @@ import hashlib
 import json
 import math
 import runpy
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -44,10 +45,10 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def released(table: Path, into: Path, **more: Any) -> Path:
-    """The folder of a release by a published model."""
-    asked: dict[str, Any] = {"secret": "illness", "publish": "town", "epsilon": 0.5, "prior": "model"}
+    """The folder with the protocol of a release by a published model."""
+    asked: dict[str, Any] = {"secret": "illness", "publish": "town", "epsilon": 0.5, "prior": "model", "seed": 1}
     sanitise(pl.read_csv(table), ReleaseSpec(**asked | more)).save(into)
-    return into
+    return into / ("owner" if more.get("prior") == "table" else "public")
 
 
 @pytest.fixture(scope="module")
@@ -185,3 +186,24 @@ def test_a_codebook_or_a_table_that_does_not_follow_is_named(folder: Path, tmp_p
     other.with_columns(pl.lit("never").alias(column)).write_csv(tmp_path / "other.csv")
     with pytest.raises(GuaranteeError, match="20,000 of 20,000 rows show something else"):
         audit_public(tmp_path, sanitised=tmp_path / "other.csv")
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (lambda folder: (folder / "more.csv").write_text("a"), "more.csv"),
+        (lambda folder: (folder / "README.html").write_text("I promise everything"), "README.html"),
+        (lambda folder: (folder / "dcat.jsonld").unlink(), "dcat.jsonld"),
+        (lambda folder: (folder / "sanitised.csv").write_text("town\n"), "sanitised.csv"),
+        (lambda folder: (folder / "inner").mkdir(), "inner"),
+    ],
+)
+def test_a_file_that_somebody_added_changed_or_removed_is_named(
+    folder: Path, table: Path, tmp_path: Path, change: Callable[[Path], object], named: str
+) -> None:
+    shutil.copytree(folder, tmp_path / "public")
+    assert audit_public(tmp_path / "public").rows == 20_000
+    change(tmp_path / "public")
+    with pytest.raises(GuaranteeError, match=f"were added, changed or removed: {named}"):
+        audit_public(tmp_path / "public")
+    refused(["audit", tmp_path / "public", table], "GuaranteeError", f"removed: {named}")

@@ -56,7 +56,7 @@ def release(
         secret=("ill",), publish=("town",), promise=LIP(1), method="randomised-response", keep=keep, accept_kept=True
     )
     sanitise_file(table, replace(spec, into=folder / "out"))
-    return table, folder / "out" / "protocol.json", folder / "out" / f"sanitised.{suffix}"
+    return table, folder / "out" / "owner" / "protocol.json", folder / "out" / "public" / f"sanitised.{suffix}"
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)

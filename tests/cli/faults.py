@@ -20,8 +20,8 @@ PLACES = {
     "drawing": "privacyfunnel.release.output_layout:OutputLayout.columns",
     "writing": "pathlib:Path.write_text",
     "report": "privacyfunnel.report.release_page:owner_page",
-    "renaming": "os:link",
-    "folder": "privacyfunnel.atomic_files:_publish_folder",
+    "linking": "os:link",
+    "renaming": "os:rename",
 }
 SIGNALS = {"kill": signal.SIGKILL, "term": signal.SIGTERM, "int": signal.SIGINT}
 
@@ -42,11 +42,10 @@ def fault(kind: str, asked: dict[str, Any]) -> None:
     elif kind == "changed":
         Path(asked["other"]).replace(asked["table"])
     elif kind == "second":
-        from privacyfunnel.atomic_files import atomic_files
+        from privacyfunnel.atomic_files import atomic_folder, begin_file
 
-        with atomic_files(Path(asked["into"])) as parts:
-            for name in ("sanitised.csv", "protocol.json"):
-                parts.begin(name).write_text("another run's")
+        with atomic_folder(Path(asked["into"])) as staged:
+            begin_file(staged / "public" / "sanitised.csv").write_text("another run's")
 
 
 def faulty(place: str, kind: str, nth: int, asked: dict[str, Any]) -> None:
@@ -63,7 +62,7 @@ def faulty(place: str, kind: str, nth: int, asked: dict[str, Any]) -> None:
         """The owner's ledger is a file that gets written too, before and after."""
         if place == "writing":
             return bool(words[0].name == "protocol.json")
-        return place != "renaming" or into in (Path(words[1]), Path(words[1]).parent)
+        return place not in {"linking", "renaming"} or into in (Path(words[0]), Path(words[1]))
 
     def called(*words: Any, **more: Any) -> Any:
         nonlocal calls

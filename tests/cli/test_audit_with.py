@@ -15,7 +15,7 @@ from tests.commands import found_by, refused, run, sanitise, told, turned_down
 def released(people: Path, into: Path, *more: object, **changed: object) -> Path:
     done = run(*sanitise(people, into, "--again", *more, **changed))
     assert done.returncode == 0, done.stderr
-    return into / "protocol.json"
+    return into / "owner" / "protocol.json"
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from tests.commands import begun, refused, run, sanitise
+from tests.commands import begun, files_of, refused, run, sanitise
 
 
 @pytest.fixture(scope="session")
@@ -145,16 +145,19 @@ def test_what_exists_is_left_alone_unless_forced(adult: Path, into: Path) -> Non
     into.mkdir()
     (into / "protocol.json").write_text("mine")
     refused(sanitise(adult, into), "OutputError", "--force")
+    refused(sanitise(adult, into, "--force"), "OutputError", "such as 'protocol.json'")
     assert [path.name for path in into.iterdir()] == ["protocol.json"]
     assert (into / "protocol.json").read_text() == "mine"
-    assert run(*sanitise(adult, into, "--force")).returncode == 0
-    assert sorted(path.name for path in into.iterdir()) == ["protocol.json", "sanitised.csv"]
+    (into / "protocol.json").unlink()
+    for more in ((), ("--force",)):
+        assert run(*sanitise(adult, into, *more)).returncode == 0
+        assert files_of(into) == {"owner/protocol.json", "public/sanitised.csv"}
 
 
 def test_the_table_itself_is_never_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "sanitised.csv"
     path.write_text("occupation,education\na,b\nc,d\n")
-    refused(sanitise(path, tmp_path, "--force"), "OutputError", "must not be overwritten")
+    refused(sanitise(path, tmp_path, "--force"), "OutputError", "must not contain the input")
     assert path.read_text() == "occupation,education\na,b\nc,d\n"
 
 
@@ -187,7 +190,7 @@ def many(adult: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def started_writing(many: Path, into: Path) -> "subprocess.Popen[bytes]":
     words = sanitise(many, into, format="csv.gz")
     process = subprocess.Popen([sys.executable, "-m", "privacyfunnel", *map(str, words)], stderr=subprocess.PIPE)
-    while process.poll() is None and not (into.exists() and any(into.iterdir())):
+    while process.poll() is None and not list(into.parent.glob(".privacyfunnel.*.part")):
         time.sleep(0.001)
     return process
 
@@ -196,7 +199,7 @@ def test_a_killed_process_leaves_no_file_under_its_final_name(many: Path, into: 
     with started_writing(many, into) as process:
         process.kill()
     assert process.returncode == -signal.SIGKILL
-    assert all(path.name.endswith(".part") for path in into.iterdir())
+    assert not into.exists()
 
 
 def test_an_interrupted_process_leaves_nothing(many: Path, into: Path) -> None:
@@ -215,7 +218,7 @@ def altered(released: Path, tmp_path: Path) -> Callable[..., Path]:
     """Writes the released protocol file with a change, and with a digest that fits it unless told otherwise."""
 
     def write(change: Callable[[Any], None], *, digested: bool = True) -> Path:
-        content = json.loads((released / "protocol.json").read_text())
+        content = json.loads((released / "owner" / "protocol.json").read_text())
         change(content)
         if digested:
             del content["digest"]
@@ -285,13 +288,13 @@ def test_what_is_no_protocol_file_is_refused(adult: Path, tmp_path: Path, conten
 
 
 def test_a_missing_protocol_file_is_refused(adult: Path, tmp_path: Path) -> None:
-    refused(["audit", tmp_path / "protocol.json", adult], "ProtocolFileError", "no protocol file")
+    refused(["audit", tmp_path / "owner" / "protocol.json", adult], "ProtocolFileError", "no protocol file")
 
 
 def test_categories_the_protocol_does_not_know_are_refused(adult: Path, released: Path, tmp_path: Path) -> None:
     path = tmp_path / "more.csv"
     path.write_text(adult.read_text() + "Private,Bootcamp,Divorced,Sales,Husband,White,Male,France,<=50K\n")
-    refused(["audit", released / "protocol.json", path], "TableError", "1 rows hold 1 others")
+    refused(["audit", released / "owner" / "protocol.json", path], "TableError", "1 rows hold 1 others")
 
 
 def test_other_rows_than_the_protocol_was_made_for_do_not_pass(adult: Path, released: Path, tmp_path: Path) -> None:
@@ -301,15 +304,19 @@ def test_other_rows_than_the_protocol_was_made_for_do_not_pass(adult: Path, rele
     telling = [row for row in rows[1:] if (row[1] == "Doctorate") == (row[3] == "Prof-specialty")]
     with path.open("w", newline="") as file:
         csv.writer(file).writerows([rows[0], *telling])
-    refused(["audit", released / "protocol.json", path], "GuaranteeError")
+    refused(["audit", released / "owner" / "protocol.json", path], "GuaranteeError")
 
 
 def test_another_secret_than_the_protocol_protects_is_refused(adult: Path, released: Path) -> None:
-    refused(["audit", released / "protocol.json", adult, "--secret", "income"], "ColumnError", "protects occupation")
+    refused(
+        ["audit", released / "owner" / "protocol.json", adult, "--secret", "income"],
+        "ColumnError",
+        "protects occupation",
+    )
 
 
 def test_a_table_that_was_not_drawn_from_the_protocol_is_found_out(adult: Path, released: Path, tmp_path: Path) -> None:
-    lines = (released / "sanitised.csv").read_text().splitlines(keepends=True)
+    lines = (released / "public" / "sanitised.csv").read_text().splitlines(keepends=True)
     cases = {
         "GuaranteeError": [lines[0], *reversed(lines[1:])],
         "TableError": lines[:-1],
@@ -318,7 +325,7 @@ def test_a_table_that_was_not_drawn_from_the_protocol_is_found_out(adult: Path, 
     for kind, content in cases.items():
         path = tmp_path / f"{kind}.csv"
         path.write_text("".join(content))
-        refused(["audit", released / "protocol.json", adult, "--sanitised", path, "--keep-order"], kind)
+        refused(["audit", released / "owner" / "protocol.json", adult, "--sanitised", path, "--keep-order"], kind)
 
 
 # -- the command line itself -------------------------------------------------------------------------------------------

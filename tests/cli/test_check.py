@@ -44,7 +44,7 @@ def test_what_check_says_would_be_written_is_what_sanitise_writes(folder: Path) 
     files = json.loads(run("check", path, "--json").stdout)["files"]
     assert run("sanitise", path).returncode == 0
     assert all(Path(name).is_file() for name in files)
-    refused(["check", path], "OutputError", "sanitised.csv")
+    refused(["check", path], "OutputError", "exists already")
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ def test_help_lists_every_command_and_imports_nothing_heavy() -> None:
 @pytest.mark.parametrize(
     ("more", "never"),
     [
-        (["--no-report"], {"scipy.optimize", "scipy.stats", "matplotlib", "jinja2", "narwhals"}),
+        (["--no-report"], {"scipy.optimize", "scipy.stats", "matplotlib", "narwhals"}),
         ([], {"scipy.optimize", "scipy.stats", "matplotlib", "narwhals"}),
         (
             ["--no-report", "--method", "randomised-response"],
@@ -122,10 +122,10 @@ def test_a_release_is_sanitised_audited_and_told_in_text_and_json(adult: Path, t
     assert found["rows"] == 48_842
     assert found["certified"] <= found["epsilon"] == 1
     assert found["for_publication"] is True
-    assert (into / "sanitised.csv").read_text().splitlines()[0] == "education,outcome"
+    assert (into / "public" / "sanitised.csv").read_text().splitlines()[0] == "education,outcome"
     again = told(
-        *("audit", into / "protocol.json", adult, "--secret", "occupation"),
-        *("--sanitised", into / "sanitised.csv"),
+        *("audit", into / "owner" / "protocol.json", adult, "--secret", "occupation"),
+        *("--sanitised", into / "public" / "sanitised.csv"),
     )
     assert again["holds"] is True
     assert again["certified"] == found["certified"] <= again["stated"] <= 1
@@ -139,7 +139,7 @@ def test_a_release_is_sanitised_audited_and_told_in_text_and_json(adult: Path, t
 
 def test_the_protocol_file_holds_no_counts_and_no_key(adult: Path, tmp_path: Path) -> None:
     told(*sanitise(adult, tmp_path / "out"))
-    content = json.loads((tmp_path / "out" / "protocol.json").read_text())
+    content = json.loads((tmp_path / "out" / "owner" / "protocol.json").read_text())
     assert set(content) == {
         *("format", "version", "made_with", "promise", "certificate", "secret", "publish", "combinations"),
         *("for_publication", "sees_secret", "kind", "law", "induced", "substitutes", "digest"),
@@ -177,19 +177,19 @@ def test_scan_judges_numbers_exactly_and_in_bins_and_survives_what_it_cannot_rea
 
 def test_sanitise_writes_the_reports_that_are_asked_for(adult: Path, tmp_path: Path) -> None:
     into = tmp_path / "out"
-    words = [word for word in sanitise(adult, into, "--public-report", publish="race") if word != "--no-report"]
+    words = [word for word in sanitise(adult, into, publish="race") if word != "--no-report"]
     done = run(*words)
     assert done.returncode == 0, done.stderr
-    owner, public = ((into / name).read_text(encoding="utf-8") for name in ("report.html", "public-report.html"))
+    owner, public = ((into / name).read_text(encoding="utf-8") for name in ("owner/report.html", "public/README.html"))
     assert "Do not publish it" in owner
     assert "sanitise" in owner
     assert "Armed-Forces" in owner
     assert "Armed-Forces" not in public
-    assert f"{into / 'report.html'}" in done.stdout
-    (into / "sanitised.csv").unlink()
-    (into / "protocol.json").unlink()
-    refused(words, "OutputError", "report.html", "--force")
-    assert not (into / "sanitised.csv").exists()
+    assert f"{into / 'owner' / 'report.html'}" in done.stdout
+    (into / "public" / "sanitised.csv").unlink()
+    (into / "owner" / "protocol.json").unlink()
+    refused(words, "OutputError", "out' exists already", "--force")
+    assert not (into / "public" / "sanitised.csv").exists()
 
 
 def test_the_demo_runs_twice_only_when_forced_and_what_it_proposes_works(tmp_path: Path) -> None:
@@ -198,10 +198,7 @@ def test_the_demo_runs_twice_only_when_forced_and_what_it_proposes_works(tmp_pat
     assert sorted(path.name for path in (tmp_path / "demo").iterdir()) == [
         ".privacyfunnel-ledger.json",
         "adult.csv",
-        "codebook.csv",
-        "protocol.json",
-        "report.html",
-        "sanitised.csv",
+        "out",
     ]
     again = run("demo", cwd=tmp_path)
     assert again.returncode == 2

@@ -93,7 +93,7 @@ def test_the_commands_of_the_page_run_as_they_are_written(
     for command, there in zip(commands, (200, 400, 400), strict=True):
         words = shlex.split(command)
         found_by(capsys, *words)
-        assert pl.read_csv(Path(words[-1]) / "sanitised.csv").height == there
+        assert pl.read_csv(Path(words[-1]) / "public" / "sanitised.csv").height == there
         Path(NAME).unlink()  # it would refuse a second release of the same rows
 
 
@@ -106,9 +106,9 @@ def test_the_same_rows_make_the_same_release_wherever_they_lie(
     ours = found_by(capsys, "sanitise", places[kind], "--query", f"{SELECT} order by id;", *more, "--into", "db")
     theirs = found_by(capsys, "sanitise", places["csv"], *more, "--into", "csv")
     assert ours["rows"] == theirs["rows"] == ROWS
-    for name in ("sanitised.csv", "protocol.json"):
+    for name in ("public/sanitised.csv", "owner/protocol.json"):
         assert Path("db", name).read_text() == Path("csv", name).read_text()
-    audited = ["audit", "db/protocol.json", places[kind], "--query", SELECT, "--sanitised", "db/sanitised.csv"]
+    audited = ["audit", "db", places[kind], "--query", SELECT]
     assert "leaks together with the kept column fee" in turned_down(capsys, *audited, "--keep", "fee")
     assert found_by(capsys, "scan", places[kind], "--query", "select job, town from people", "--secret", "job")["rows"]
 
@@ -131,11 +131,11 @@ def test_who_asks_and_how_they_prove_it_is_written_and_said_nowhere(
     places: dict[str, str], postgres: Server, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     source = [places["postgres"], "--query", SELECT]
-    words = ["privacyfunnel", "sanitise", *source, *ASKED, "--into", "out", "--public-report"]
+    words = ["privacyfunnel", "sanitise", *source, *ASKED, "--into", "out"]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("sys.argv", words)
-        texts = [*said(capsys, *words[1:])[1:], *said(capsys, *words[1:-3], "--into", "again", "--json")[1:]]
-    assert Path("out", "report.html").exists()
+        texts = [*said(capsys, *words[1:])[1:], *said(capsys, *words[1:-2], "--into", "again", "--json")[1:]]
+    assert Path("out", "owner", "report.html").exists()
     assert "released before" in texts[-1]
     wrong = postgres.address("ann:xyz%40zy")
     for refused in (

@@ -47,9 +47,9 @@ def test_a_protocol_is_its_owners_draws_nothing_and_is_the_one_that_sanitise_mak
     assert (made / "protocol.json").stat().st_mode & 0o777 == 0o600
     assert not (made / ".privacyfunnel-ledger.json").exists()
     words = ["--secret", "job", "--publish", "town", "-e", "0.2", "--method", "randomised-response"]
-    more = ["--into", tmp_path, "--no-report", "--ledger", tmp_path / "ledger"]
+    more = ["--into", tmp_path / "out", "--no-report", "--ledger", tmp_path / "ledger"]
     found_by(capsys, "sanitise", made / "may.csv", *words, *more)
-    one, other = (SealedProtocol.load(folder / "protocol.json") for folder in (made, tmp_path))
+    one, other = map(SealedProtocol.load, (made / "protocol.json", tmp_path / "out"))
     assert one.to_json() == other.to_json()
     month(0).group_by("job", "town").len("n").write_csv(tmp_path / "counts.csv")
     asked = ["design", tmp_path / "counts.csv", *words, "--counts", "n", "--into", tmp_path / "counted.json"]
@@ -158,7 +158,7 @@ def test_bad_input_is_one_sentence_and_nothing_is_written(
     assert {path: path.read_bytes() for path in (*tmp_path.iterdir(), *made.iterdir())} == before
 
 
-@pytest.mark.parametrize("place", ["counting", "drawing", "renaming"])
+@pytest.mark.parametrize("place", ["counting", "drawing", "linking"])
 def test_an_apply_that_is_killed_leaves_nothing_under_its_name(
     place: str,
     made: Path,
@@ -214,7 +214,7 @@ def test_parts_go_in_and_as_many_come_out_whose_names_and_sizes_tell_nothing(
     assert [len(part) for part in kept] == [150, 50]
     assert [row for part in kept for row in part["id"]] == list(range(200))
     assert pl.concat(kept).sort("id").equals(pl.concat([a, b]).sort("id"))  # the key draws them alike
-    assert "holds files already" in turned_down(capsys, *words)
+    assert "exists already" in turned_down(capsys, *words)
     found_by(capsys, *words, "--force")
 
 
@@ -258,7 +258,7 @@ def test_parts_that_do_not_go_together_are_refused(made: Path, parts: Path, tmp_
     assert not (tmp_path / ".privacyfunnel-ledger.json").exists()
 
 
-@pytest.mark.parametrize("place", ["drawing", "folder"])
+@pytest.mark.parametrize("place", ["drawing", "renaming"])
 def test_a_folder_of_parts_that_is_killed_leaves_none(
     place: str, made: Path, parts: Path, tmp_path: Path, ask: Callable[..., dict[str, Any]], capsys: Capsys
 ) -> None:

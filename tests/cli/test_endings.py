@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands import LONGEST, run, sanitise, several
+from tests.commands import LONGEST, files_of, run, sanitise, several
 
 PUBLISH = "education,relationship,race,sex"  # with occupation: more than half a minute's work for any method
 
@@ -56,7 +56,9 @@ def ended(
 
 
 def modes(folder: Path) -> dict[str, int]:
-    return {path.name: stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()}
+    """The modes of all files in a folder."""
+    found = (path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): stat.S_IMODE(path.stat().st_mode) for path in found}
 
 
 @pytest.mark.parametrize("mask", [0o000, 0o022])
@@ -64,25 +66,23 @@ def test_the_report_is_for_its_owner_only_and_public_files_are_for_everybody(
     some: Path, tmp_path: Path, mask: int
 ) -> None:
     into = tmp_path / "out"
-    words = [word for word in sanitise(some, into, "--public-report") if word != "--no-report"]
+    words = [word for word in sanitise(some, into) if word != "--no-report"]
     done = run(*words, umask=mask)
     assert done.returncode == 0, done.stderr
-    public = 0o666 & ~mask
-    assert modes(into) == {
-        "sanitised.csv": public,
-        "protocol.json": 0o600,  # made from the counts themselves, it can tell a secret
-        "public-report.html": public,
-        "report.html": 0o600,
-    }
-    again = run(*words, "--force", umask=mask)
-    assert again.returncode == 0, again.stderr
-    assert modes(into)["report.html"] == 0o600
+    for more in ((), ("--force",)):
+        again = run(*words, *more, umask=mask) if more else done
+        assert again.returncode == 0, again.stderr
+        assert files_of(into) == {"public/sanitised.csv", "owner/protocol.json", "owner/report.html"}
+        expected = {"public": 0o666 & ~mask, "owner": 0o600}
+        assert all(mode == expected[name.split("/")[0]] for name, mode in modes(into).items())
+        assert stat.S_IMODE((into / "owner").stat().st_mode) == 0o700
+        assert stat.S_IMODE((into / "public").stat().st_mode) == 0o777 & ~mask
 
 
 def test_pictures_with_exact_shares_are_for_their_owner_only(some: Path, tmp_path: Path) -> None:
     into = tmp_path / "out"
     assert run(*sanitise(some, into)).returncode == 0
-    public = [into / "protocol.json", into / "sanitised.csv"]
+    public = [into / "owner" / "protocol.json", into / "public" / "sanitised.csv"]
     for folder, more in (("analyst", []), ("owner", ["--original", some])):
         done = run("estimate", *public, "--into", tmp_path / folder, *more, umask=0o022)
         assert done.returncode == 0, done.stderr
@@ -160,12 +160,13 @@ def test_what_a_killed_run_leaves_is_for_its_owner_only_and_the_next_run_removes
         to="one",
     )
     assert killed.returncode == -signal.SIGKILL
-    left = modes(into)
-    assert left
-    assert all(name.endswith(".part") and mode == 0o700 for name, mode in left.items())
+    assert not into.exists()
+    (left,) = tmp_path.glob(".privacyfunnel.*.part")
+    assert stat.S_IMODE(left.stat().st_mode) == 0o700
     done = run(*sanitise(adult, into, format="csv.gz"), umask=0o022)
     assert done.returncode == 0, done.stderr
-    assert modes(into) == {"sanitised.csv.gz": 0o644, "protocol.json": 0o600}
+    assert files_of(into) == {"public/sanitised.csv.gz", "owner/protocol.json"}
+    assert not left.exists()
 
 
 def many(adult: Path, folder: Path) -> Path:

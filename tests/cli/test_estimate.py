@@ -89,7 +89,7 @@ def told_here(capsys: pytest.CaptureFixture[str]) -> Callable[..., Any]:
 
 
 def files(folder: Path) -> list[Path]:
-    return [folder / "protocol.json", folder / "sanitised.csv"]
+    return [folder / "owner" / "protocol.json", folder / "public" / "sanitised.csv"]
 
 
 def truth(people: Path, *columns: str) -> dict[tuple[str, ...], float]:
@@ -256,11 +256,12 @@ def test_sets_have_no_matrix_and_what_is_not_identified_is_not_completed(
     near(told("estimate", *files(sets))["tables"][0], truth(people, "colour"))
     refused(["estimate", *files(sets), "--matrix", tmp_path / "m.csv"], "ParameterError", "publishes sets")
     silent = tmp_path / "silent"
-    silent.mkdir()
+    for name in ("owner", "public"):
+        (silent / name).mkdir(parents=True)
     joint = Joint.from_counts([[5, 3, 2], [5, 3, 2]], values=["red", "green", "blue"], names=["colour"])
     blurred = Protocol(np.array([[0.8, 0.2], [0.2, 0.8], [0.2, 0.8]]), (("warm",), ("cold",)))
-    seal(blurred, LIP(1), joint).save(silent / "protocol.json")
-    (silent / "sanitised.csv").write_text("colour\n" + "warm\ncold\n" * 500)
+    seal(blurred, LIP(1), joint).save(silent / "owner" / "protocol.json")
+    (silent / "public" / "sanitised.csv").write_text("colour\n" + "warm\ncold\n" * 500)
     text = run("estimate", *files(silent)).stdout
     assert text.count("unknown") == 2
     assert "Only the sum of" in text
@@ -278,7 +279,7 @@ def test_a_matrix_goes_out_and_its_audit_finds_what_was_certified(people: Path, 
     path = tmp_path / "pram.csv"
     assert run("estimate", *files(out), "--matrix", path).returncode == 0
     found = told("audit", "--matrix", path, people, "--secret", "ill", "--epsilon", 0.2001)
-    certificate = json.loads((out / "protocol.json").read_text())["certificate"]
+    certificate = json.loads((out / "owner" / "protocol.json").read_text())["certificate"]
     assert found["holds"] is True
     assert found["certified"] == pytest.approx(certificate["epsilon"], abs=1e-9)
     assert found["leakage"]["lip"] == pytest.approx(certificate["epsilon"], abs=1e-9)
@@ -314,6 +315,8 @@ def test_a_matrix_that_does_not_fit_is_refused(people: Path, out: Path, tmp_path
     refused(words, "ColumnError", "--secret")
     refused([*words, "--secret", "ill"], "TableError", "1 of 3 have none")
     refused([*words, "--secret", "ill", "--sanitised", people], "ParameterError", "original table alone")
-    refused(["audit", "--matrix", path, out / "protocol.json", people], "ParameterError", "original table alone")
-    refused(["audit", out / "protocol.json"], "ParameterError", "and the original table")
-    refused(["audit", out / "protocol.json", people, "--epsilon", 1], "ParameterError", "--matrix")
+    refused(
+        ["audit", "--matrix", path, out / "owner" / "protocol.json", people], "ParameterError", "original table alone"
+    )
+    refused(["audit", out / "owner" / "protocol.json"], "ParameterError", "and the original table")
+    refused(["audit", out / "owner" / "protocol.json", people, "--epsilon", 1], "ParameterError", "--matrix")

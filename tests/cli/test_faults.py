@@ -10,8 +10,9 @@ from typing import Any
 import polars as pl
 import pytest
 
+from privacyfunnel.atomic_files import HIDDEN, recover
 from tests.cli.test_bad_input import bound_by_permissions
-from tests.commands import LONGEST, begun
+from tests.commands import LONGEST, begun, files_of
 
 Ask = Callable[..., dict[str, Any]]
 CODES = {"kill": -9, "term": 143, "int": 130, "lost": 130, "full": 2, "memory": 2, "changed": 2, "second": 2}
@@ -40,13 +41,14 @@ def words(table: Path, into: Path, *more: str) -> list[str]:
 
 
 def content(folder: Path) -> dict[str, bytes]:
-    """What has a final name."""
-    visible = (path for path in folder.iterdir() if not path.name.startswith(".")) if folder.exists() else ()
-    return {path.name: path.read_bytes() for path in visible}
+    """The files of a release."""
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
 
 
 def hidden(folder: Path) -> list[Path]:
-    return [path for path in folder.iterdir() if path.name.startswith(".")] if folder.exists() else []
+    """What is staged for the folder, or what it replaces."""
+    return [path for path in folder.parent.glob(".privacyfunnel.*") if HIDDEN.fullmatch(path.name)]
 
 
 PLACES = ("counting", "solving", "drawing", "writing", "report", "renaming")
@@ -55,37 +57,52 @@ FAULTS = [fault for fault in FAULTS if fault not in {("full", "counting"), ("ful
 FAULTS += [("lost", "solving"), ("lost", "drawing")]
 
 
-@pytest.mark.parametrize(("kind", "place"), FAULTS)
-@pytest.mark.parametrize(("suffix", "forced"), [("csv", False), ("parquet", True)])
+@pytest.mark.parametrize(
+    ("kind", "place", "suffix", "forced"),
+    [
+        (*fault, suffix, forced)
+        for fault in FAULTS
+        for suffix, forced in (("csv", False), ("parquet", True))
+        if forced or fault not in {("term", "renaming"), ("int", "renaming")}
+    ],
+)
 def test_a_fault_leaves_the_old_release_or_none_and_the_next_run_works(
     ask: Ask, tables: Path, out: Path, place: str, kind: str, suffix: str, forced: bool
 ) -> None:
     before: dict[str, bytes] = {}
     if forced:
-        out.mkdir()
-        for name in ("sanitised.csv", "sanitised.parquet", "protocol.json"):
-            (out / name).write_text("old")
+        assert ask(words=words(tables / "people.csv", out))["code"] == 0
         before = content(out)
     force = ["--force"] if forced else []
     asked = words(tables / f"people.{suffix}", out, "--report" if place == "report" else "--no-report", *force)
-    between = kind in {"kill", "full"} and place == "renaming"  # the protocol stands, and not yet the table
-    done = ask(words=asked, place=place, fault=kind, nth=2 if between else 1)
+    between = (
+        forced and kind in {"kill", "full"} and place == "renaming"
+    )  # the old folder is moved away, no new one yet
+    done = ask(words=asked, place=place, fault=kind, nth=2 if between and kind in {"kill", "full"} else 1)
     assert done["code"] == CODES[kind], done["err"]
     assert done["out"] == ""
     assert done["err"].count("\n") == (kind != "kill")
     assert "Traceback" not in done["err"]
     if kind == "kill":
         assert all(path.stat().st_mode & 0o077 == 0 for path in hidden(out))
-        assert list(content(out)) == (["protocol.json"] if between else list(before))
-        assert between or content(out) == before
-    else:
-        assert out.exists() == forced
-        assert content(out) == before
-        assert hidden(out) == []
+        assert content(out) == ({} if between else before)
+        recover(out.parent)
+    assert content(out) == before
+    assert out.exists() == forced
+    assert hidden(out) == []
     again = ask(words=words(tables / f"people.{suffix}", out, "--no-report", *force))
     assert again["code"] == 0, again["err"]
-    assert set(content(out)) == {f"sanitised.{suffix}", "protocol.json"}
+    assert files_of(out) == {f"public/sanitised.{suffix}", "owner/protocol.json"}
     assert hidden(out) == []
+
+
+@pytest.mark.parametrize("kind", ["term", "int"])
+def test_a_signal_that_comes_with_the_rename_is_answered_after_it(ask: Ask, tables: Path, out: Path, kind: str) -> None:
+    done = ask(words=words(tables / "people.csv", out), place="renaming", fault=kind)
+    assert done["code"] == CODES[kind]
+    assert files_of(out) == {"public/sanitised.csv", "owner/protocol.json"}
+    assert hidden(out) == []
+    assert "released before" in ask(words=words(tables / "people.csv", out.with_name("again")))["err"]
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
@@ -117,7 +134,7 @@ def test_a_run_that_comes_second_says_so_and_leaves_the_first_alone(
     assert done["code"] == 2
     assert done["err"].startswith("OutputError: ")
     assert "exists already and was left as it is" in done["err"]
-    assert content(out) == dict.fromkeys(["sanitised.csv", "protocol.json"], b"another run's")
+    assert content(out)["public/sanitised.csv"] == b"another run's"
     assert hidden(out) == []
 
 
@@ -132,38 +149,34 @@ def test_of_two_runs_at_once_one_wins_and_the_other_leaves_nothing(tables: Path,
     refusals = ("exists already", "rows were released before", "another run released them")
     assert any(sentence in "".join(said) for sentence in refusals), said
     won = "csv" if started[0].returncode == 0 else "parquet"
-    assert set(content(out)) == {f"sanitised.{won}", "protocol.json"}
+    assert files_of(out) == {f"public/sanitised.{won}", "owner/protocol.json"}
     assert hidden(out) == []
 
 
-@pytest.mark.parametrize("name", ["protocol.json", "sanitised.csv", "sanitised.parquet"])
-@pytest.mark.parametrize("what", ["a link to nowhere", "a folder"])
-def test_what_has_a_name_of_the_release_is_something_whatever_it_is(
-    ask: Ask, tables: Path, out: Path, name: str, what: str
-) -> None:
+@pytest.mark.parametrize("what", ["a link to nowhere", "a folder", "a file"])
+def test_what_is_in_the_folder_is_something_whatever_it_is(ask: Ask, tables: Path, out: Path, what: str) -> None:
     out.mkdir()
-    there = out / name
-    (there.mkdir if what == "a folder" else lambda: there.symlink_to(out / "nowhere"))()
-    done = ask(words=words(tables / "people.csv", out))
-    if what == "a folder" and name == "sanitised.parquet":  # no table
-        assert done["code"] == 0, done["err"]
-        return
-    assert done["code"] == 2
-    assert ("it is a directory" if what == "a folder" else "exists already") in done["err"]
-    assert [path.name for path in out.iterdir()] == [name]
-    forced = ask(words=words(tables / "people.csv", out, "--no-report", "--force"))
-    assert forced["code"] == (2 if what == "a folder" else 0), forced["err"]
-    if not forced["code"]:
-        assert set(content(out)) == {"sanitised.csv", "protocol.json"}
+    there = out / "public"
+    if what == "a folder":
+        there.mkdir()
+    elif what == "a file":
+        there.touch()
+    else:
+        there.symlink_to("nowhere")
+    for more, sentence in ((["--no-report"], "exists already"), (["--no-report", "--force"], "such as 'public'")):
+        done = ask(words=words(tables / "people.csv", out, *more))
+        assert done["code"] == 2
+        assert sentence in done["err"]
+    assert [path.name for path in out.iterdir()] == ["public"]
 
 
-def test_a_raw_table_with_a_name_of_the_release_is_not_cleared_away(ask: Ask, tables: Path, out: Path) -> None:
+def test_a_raw_table_in_the_folder_of_the_release_is_not_cleared_away(ask: Ask, tables: Path, out: Path) -> None:
     out.mkdir()
     raw = out / "sanitised.parquet"
     shutil.copy(tables / "people.parquet", raw)
     done = ask(words=[*words(raw, out, "--no-report", "--force"), "--format", "csv"])
     assert done["code"] == 2
-    assert "is the table itself" in done["err"]
+    assert "must not contain the input" in done["err"]
     assert raw.read_bytes() == (tables / "people.parquet").read_bytes()
 
 
@@ -171,7 +184,7 @@ def test_a_raw_table_with_a_name_of_the_release_is_not_cleared_away(ask: Ask, ta
 def test_a_disk_that_is_too_small_for_the_report_gets_nothing(ask: Ask, tables: Path, out: Path, suffix: str) -> None:
     done = ask(words=words(tables / f"people.{suffix}", out, "--report"), size=12_000)
     assert done["code"] == 2, done["err"]
-    assert "report.html' was not written: the disk is full" in done["err"]
+    assert "out' was not written: the disk is full" in done["err"]
     assert not out.exists()
 
 
@@ -198,13 +211,15 @@ def test_a_read_only_folder_is_refused(tables: Path, tmp_path: Path, suffix: str
         assert list(there.iterdir()) == []
 
 
-def test_a_forced_release_replaces_the_old_one_with_its_pages_and_its_table_in_another_format(
-    ask: Ask, tables: Path, out: Path
-) -> None:
-    first = ask(words=words(tables / "people.csv", out, "--public-report"))
+def test_a_forced_release_replaces_the_old_one_and_nothing_else(ask: Ask, tables: Path, out: Path) -> None:
+    first = ask(words=words(tables / "people.csv", out, "--report"))
     assert first["code"] == 0, first["err"]
-    assert set(content(out)) == {"sanitised.csv", "protocol.json", "report.html", "public-report.html"}
+    assert files_of(out) == {"public/sanitised.csv", "owner/protocol.json", "owner/report.html"}
     (out / "notes.txt").write_text("mine")
     done = ask(words=words(tables / "people.parquet", out, "--no-report", "--force"))
+    assert done["code"] == 2
+    assert "such as 'notes.txt'" in done["err"]
+    (out / "notes.txt").unlink()
+    done = ask(words=words(tables / "people.parquet", out, "--no-report", "--force"))
     assert done["code"] == 0, done["err"]
-    assert set(content(out)) == {"sanitised.parquet", "protocol.json", "notes.txt"}
+    assert files_of(out) == {"public/sanitised.parquet", "owner/protocol.json"}

@@ -50,28 +50,36 @@ def test_rare_values_are_said_and_merged_on_request(
         "4 values of country belong to fewer than 5 people, and the public file names them. --merge-rare 5 merges such "
         "values."
     )
-    assert "Tuvalu" in (tmp_path / "plain" / "protocol.json").read_text()
+    assert "Tuvalu" in (tmp_path / "plain" / "owner" / "protocol.json").read_text()
     out = tmp_path / "out"
     merged = found_by(capsys, *asked(people, out, "--merge-rare", 10))
     assert not [sentence for sentence in merged["rare"] if "country" in sentence]
-    text = (out / "protocol.json").read_text() + (out / "sanitised.csv").read_text()
+    text = (out / "owner" / "protocol.json").read_text() + (out / "public" / "sanitised.csv").read_text()
     assert not [country for country in RARE if country in text]
-    stated = json.loads((out / "protocol.json").read_text())["publish"][0]
+    stated = json.loads((out / "owner" / "protocol.json").read_text())["publish"][0]
     assert (len(stated["labels"]), stated["rest"]) == (3, "other")
-    audit = ["audit", out / "protocol.json", people, "--secret", "job", "--sanitised", out / "sanitised.csv"]
+    audit = [
+        "audit",
+        out / "owner" / "protocol.json",
+        people,
+        "--secret",
+        "job",
+        "--sanitised",
+        out / "public" / "sanitised.csv",
+    ]
     assert found_by(capsys, *audit)["draw"]["consistent"]
-    together = found_by(capsys, *audit[:5], "--with", out / "protocol.json")["together"]
+    together = found_by(capsys, *audit[:5], "--with", out / "owner" / "protocol.json")["together"]
     assert together["releases"] == 2
-    both = found_by(capsys, *audit[:5], "--with", tmp_path / "plain" / "protocol.json")["together"]
+    both = found_by(capsys, *audit[:5], "--with", tmp_path / "plain" / "owner" / "protocol.json")["together"]
     assert both["releases"] == 2  # one merged, one not
     assert both["alone"][0] == pytest.approx(together["alone"][0], abs=1e-9)
     known = [*asked(people, tmp_path / "known"), "--promise", "srlip", "--merge-rare", 10]
     found_by(capsys, *known)
-    audit[1] = tmp_path / "known" / "protocol.json"
+    audit[1] = tmp_path / "known" / "owner" / "protocol.json"
     assert "under SRLIP must merge the same values of 'country'" in turned_down(
-        capsys, *audit[:5], "--with", tmp_path / "plain" / "protocol.json"
+        capsys, *audit[:5], "--with", tmp_path / "plain" / "owner" / "protocol.json"
     )
-    shares = found_by(capsys, "estimate", out / "protocol.json", out / "sanitised.csv")
+    shares = found_by(capsys, "estimate", out / "owner" / "protocol.json", out / "public" / "sanitised.csv")
     assert "other" in json.dumps(shares)
 
 
@@ -84,13 +92,13 @@ def test_merged_secrets_are_audited_as_they_were_merged_and_only_so(
     assert any(
         "the promise does not cover what tells merged values apart" in sentence for sentence in release["not_promised"]
     )
-    assert "spy" not in (out / "protocol.json").read_text()
-    audit = ["audit", out / "protocol.json", people, "--secret", "job"]
+    assert "spy" not in (out / "owner" / "protocol.json").read_text()
+    audit = ["audit", out / "owner" / "protocol.json", people, "--secret", "job"]
     assert "its file says that some were. Name --merge-secrets" in turned_down(capsys, *audit)
     assert found_by(capsys, *audit, *merge)["holds"]
-    assert found_by(capsys, *audit, *merge, "--with", out / "protocol.json")["together"]["releases"] == 2
+    assert found_by(capsys, *audit, *merge, "--with", out / "owner" / "protocol.json")["together"]["releases"] == 2
     found_by(capsys, *asked(people, tmp_path / "plain"))
-    audit[1] = tmp_path / "plain" / "protocol.json"
+    audit[1] = tmp_path / "plain" / "owner" / "protocol.json"
     assert "says that none were. Leave out --merge-secrets" in turned_down(capsys, *audit, *merge)
 
 
@@ -99,9 +107,17 @@ def test_the_secret_that_sees_itself_merged_is_published_merged(
 ) -> None:
     out = tmp_path / "out"
     found_by(capsys, *asked(people, out, "--sees-secret", "--merge-secrets", "spy,cook=rest of them"))
-    labels = json.loads((out / "protocol.json").read_text())["secret"]["labels"]
+    labels = json.loads((out / "owner" / "protocol.json").read_text())["secret"]["labels"]
     assert labels == ["clerk", "nurse", "rest of them"]
-    audit = ["audit", out / "protocol.json", people, "--secret", "job", "--sanitised", out / "sanitised.csv"]
+    audit = [
+        "audit",
+        out / "owner" / "protocol.json",
+        people,
+        "--secret",
+        "job",
+        "--sanitised",
+        out / "public" / "sanitised.csv",
+    ]
     assert found_by(capsys, *audit, "--merge-secrets", "spy,cook=rest of them")["holds"]
 
 
@@ -228,6 +244,7 @@ def test_categories_that_no_row_has_are_in_no_file(tmp_path: Path, capsys: pytes
             write(tmp_path / f"people{suffix}")
             out = tmp_path / "out"
             found_by(capsys, *asked(tmp_path / f"people{suffix}", out, "--keep", "who", "--accept-kept", "--force"))
-            assert b"NOBODY-HERE" not in (out / f"sanitised{suffix}").read_bytes()
-            kept = (pl.read_parquet if suffix == ".parquet" else pl.read_ipc)(out / f"sanitised{suffix}")["who"]
+            path = out / "public" / f"sanitised{suffix}"
+            assert b"NOBODY-HERE" not in path.read_bytes()
+            kept = (pl.read_parquet if suffix == ".parquet" else pl.read_ipc)(path)["who"]
             assert sorted(kept.unique().to_list()) == ["Ada", "Bob"]

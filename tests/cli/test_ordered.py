@@ -31,10 +31,10 @@ def test_an_order_is_kept_by_file_estimates_pictures_and_report(
     out = tmp_path / "out"
     words = [word for word in several(shirts, out, "size,age", *ORDER, secret="secret") if word != "--no-report"]
     assert said(capsys, *words)[0] == 0
-    stated = {each["column"]: each for each in json.loads((out / "protocol.json").read_text())["publish"]}
+    stated = {each["column"]: each for each in json.loads((out / "owner" / "protocol.json").read_text())["publish"]}
     assert stated["size"]["ordered"] == SIZES
     assert "ordered" not in stated["age"]  # numbers need no saying
-    files = [out / "protocol.json", out / "sanitised.csv"]
+    files = [out / "owner" / "protocol.json", out / "public" / "sanitised.csv"]
     found = found_by(capsys, "estimate", *files, "--into", tmp_path / "told")
     ages = ["9", "10", "30", "(missing)"]
     assert [cell["labels"][0] for table in found["tables"] for cell in table["cells"]] == [*SIZES, *ages]
@@ -42,7 +42,7 @@ def test_an_order_is_kept_by_file_estimates_pictures_and_report(
     assert re.findall(r">(S|M, or nearly|L|XL|9|10|30|\(missing\))<", picture) == [*SIZES, *ages]
     both = found_by(capsys, "estimate", *files, "--columns", "age,size")
     assert [cell["labels"] for cell in both["tables"][0]["cells"]] == [[age, size] for age in ages for size in SIZES]
-    page = (out / "report.html").read_text()
+    page = (out / "owner" / "report.html").read_text()
     shares = page[page.index("with the 95 % interval of an estimate") :]
     drawn = re.findall(r">\s*(S|M, or nearly|L|XL)\s*<", shares)
     assert drawn[:4] == SIZES
@@ -53,7 +53,7 @@ def test_an_order_makes_ranges_of_neighbours_and_of_nothing_else(
 ) -> None:
     words = several(shirts, tmp_path / "out", "size", *ORDER, "--for", "distance", "--as", "labels", secret="secret")
     assert said(capsys, *words, "--epsilon", 0.3)[0] == 0
-    outputs = json.loads((tmp_path / "out" / "protocol.json").read_text())["law"]["outputs"]
+    outputs = json.loads((tmp_path / "out" / "owner" / "protocol.json").read_text())["law"]["outputs"]
     ranges = [label.split("–") for (label,) in outputs if "–" in label]
     assert ranges
     assert all(SIZES.index(low) < SIZES.index(high) for low, high in ranges)

@@ -41,16 +41,16 @@ def test_the_json_of_a_release_and_of_its_audit_carry_the_same_figure_and_the_pu
     table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     into = tmp_path / "out"
-    release = found_by(capsys, *sanitise(table, into, "--public-report", **ASKED))
-    audited = found_by(capsys, "audit", into / "protocol.json", table)
+    release = found_by(capsys, *sanitise(table, into, **ASKED))
+    audited = found_by(capsys, "audit", into / "owner" / "protocol.json", table)
     assert release["people"] == audited["people"]
     found = audited["people"]
     assert (found["rows"], found["confidence"], found["certificate"], found["bounded"]) == (5000, 0.95, False, True)
     assert list(found["alone"]) == ["spy"]
     assert found["alone"]["spy"] > audited["certified"]
-    protocol = json.loads((into / "protocol.json").read_text(encoding="utf-8"))
+    protocol = json.loads((into / "owner" / "protocol.json").read_text(encoding="utf-8"))
     assert "population" not in protocol["promise"]
-    for name in ("protocol.json", "public-report.html"):
+    for name in ("owner/protocol.json", "public/README.html"):
         public = (into / name).read_text(encoding="utf-8")
         assert "confidence" not in public
         assert str(found["epsilon"])[:5] not in public
@@ -59,7 +59,7 @@ def test_the_json_of_a_release_and_of_its_audit_carry_the_same_figure_and_the_pu
 def test_an_audit_states_both_in_one_sentence(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     into = tmp_path / "out"
     assert said(capsys, *sanitise(table, into, **ASKED))[0] == 0
-    code, out, _ = said(capsys, "audit", into / "protocol.json", table)
+    code, out, _ = said(capsys, "audit", into / "owner" / "protocol.json", table)
     assert code == 0
     assert re.search(
         r"people +certified ε = [\d.]+ for these 5,000 rows; for the people they stand for, with 95 % confidence, at "
@@ -76,7 +76,7 @@ def test_promised_for_the_population_the_figure_is_a_certificate(
     into = tmp_path / "out"
     release = found_by(capsys, *sanitise(table, into, "--population", "90", **ASKED))
     assert not any("sample of" in sentence for sentence in release["not_promised"])
-    audited = found_by(capsys, "audit", into / "protocol.json", table)
+    audited = found_by(capsys, "audit", into / "owner" / "protocol.json", table)
     assert audited["people"]["certificate"]
     assert audited["people"]["confidence"] == 0.9
     assert audited["people"]["epsilon"] <= 0.5
@@ -122,18 +122,18 @@ def test_of_a_private_design_nothing_is_said_about_the_rows_by_themselves(
     assert said(capsys, "scan", table, "--secret", "job", "--domain", domain)[0] == 0
     private = ("--design-epsilon", 1, "--domain", domain)
     assert said(capsys, *sanitise(table, into, *private, **ASKED))[0] == 0
-    code, out, _ = said(capsys, "audit", into / "protocol.json", table)
+    code, out, _ = said(capsys, "audit", into / "public" / "protocol.json", table)
     assert code == 0
     assert "for these 5,000 rows by themselves nothing is certified: a private design knows noisy counts" in out
     assert re.search(r"for the people they stand for, with 95 % confidence, at most [\d.]+, .*a certificate", out)
     assert "alone number 3 of its domain " in out
     assert "--domain domain.json does" in out
-    code, named, _ = said(capsys, "audit", into / "protocol.json", table, "--domain", domain)
+    code, named, _ = said(capsys, "audit", into / "public" / "protocol.json", table, "--domain", domain)
     assert code == 0
     assert "of its domain" not in named
     assert "--domain" not in named
     assert "alone spy " in named
-    assert "spy" not in (into / "protocol.json").read_text()
+    assert "spy" not in (into / "public" / "protocol.json").read_text()
 
 
 def test_a_domain_of_something_else_names_no_secret(
@@ -148,11 +148,11 @@ def test_a_domain_of_something_else_names_no_secret(
         more["columns"][column]["labels"] = [*content["columns"][column]["labels"], "elsewhere"]
         other = tmp_path / f"{column}.json"
         other.write_text(json.dumps(more))
-        code, out, err = said(capsys, "audit", into / "protocol.json", table, "--domain", other)
+        code, out, err = said(capsys, "audit", into / "public" / "protocol.json", table, "--domain", other)
         assert (code, out) == (2, "")
         assert "must be the domain that the private design was made for" in err
     plain = tmp_path / "plain"
     assert said(capsys, *sanitise(table, plain, "--again", **ASKED))[0] == 0
-    code, _, err = said(capsys, "audit", plain / "protocol.json", table, "--domain", domain)
+    code, _, err = said(capsys, "audit", plain / "owner" / "protocol.json", table, "--domain", domain)
     assert code == 2
     assert "Leave out --domain" in err

@@ -75,12 +75,12 @@ def test_a_release_says_whom_its_promise_holds_for_and_its_file_too(adult: Path,
     done = run(*words)
     assert done.returncode == 0, done.stderr
     assert "for the people whom the 48,842 rows are an independent sample of, with 95 % confidence" in done.stdout
-    sealed = SealedProtocol.load(into / "protocol.json")
+    sealed = SealedProtocol.load(into / "owner" / "protocol.json")
     assert sealed.promise.population is not None
     assert (sealed.promise.population.confidence, sealed.promise.population.rows) == (0.95, 48842)
-    audited = told("audit", into / "protocol.json", adult)
+    audited = told("audit", into / "owner" / "protocol.json", adult)
     assert audited["epsilon"] == 1.0
-    weaker = json.loads((into / "protocol.json").read_text())["promise"]
+    weaker = json.loads((into / "owner" / "protocol.json").read_text())["promise"]
     assert set(weaker["population"]) == {"confidence", "rule", "rare_below", "rows", "anything_else"}  # and no count
     assert sealed.mechanism.anything_else == 2  # men, women, and anybody else
 
@@ -96,7 +96,7 @@ def test_whatever_has_no_row_for_anything_else_promises_the_values_that_are_list
     words = ["sanitise", people, "--secret", "s", "--publish", "x", "-e", "0.5", "--population", "95%", *more]
     code, _, err = said(capsys, *words, "--into", tmp_path / "out", "--gap", "0.01")  # with its report, and its curve
     assert code == 0, err
-    sealed = SealedProtocol.load(tmp_path / "out" / "protocol.json")
+    sealed = SealedProtocol.load(tmp_path / "out" / "owner" / "protocol.json")
     assert sealed.promise.population is not None
     assert not sealed.promise.anything_else
     assert sealed.mechanism.anything_else is None
@@ -172,12 +172,12 @@ def test_apply_takes_a_value_never_seen_by_the_default_use_and_the_certificate_c
     words = ["sanitise", people, "--secret", "s", "--publish", "x", "-e", "1", "--population", "95%", "--no-report"]
     done = run(*words, "--into", tmp_path / "out")
     assert done.returncode == 0, done.stderr
-    sealed = SealedProtocol.load(tmp_path / "out" / "protocol.json")
+    sealed = SealedProtocol.load(tmp_path / "out" / "owner" / "protocol.json")
     assert sealed.mechanism.anything_else == 3
     assert sealed.promise.anything_else
     assert "statistics" in done.stdout
-    assert told("audit", tmp_path / "out" / "protocol.json", people)["epsilon"] <= 1.0
-    words = ["apply", tmp_path / "out" / "protocol.json", later, "--into", tmp_path / "a.csv"]
+    assert told("audit", tmp_path / "out" / "owner" / "protocol.json", people)["epsilon"] <= 1.0
+    words = ["apply", tmp_path / "out" / "owner" / "protocol.json", later, "--into", tmp_path / "a.csv"]
     refused(words, "TableError", "20 of 60", "by its row for anything else")
     taken = run(*words, "--unknown", "blur")
     assert taken.returncode == 0, taken.stderr

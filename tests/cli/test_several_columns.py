@@ -124,7 +124,9 @@ def test_many_combinations_are_made_for_statistics_unless_something_else_is_aske
     assert (found["method"], found["use"], found["certified"] <= 1) == ("forced-response", "statistics", True)
     assert {tuple(told["columns"]) for told in found["shares_within"]} == {("one",), ("two",), ("three",)}
     originals = {tuple(row[name] for name in ("one", "two", "three")) for row in rows_of(many)}
-    published = {tuple(row[name] for name in ("one", "two", "three")) for row in rows_of(into / "sanitised.csv")}
+    published = {
+        tuple(row[name] for name in ("one", "two", "three")) for row in rows_of(into / "public" / "sanitised.csv")
+    }
     assert published <= originals  # values as they are, with --as values or without
     for_values = several(many, tmp_path / "no", "one,two,three", "--for", "values", "--again", secret="secret")
     refused(for_values, "SizeError", "coarser")
@@ -249,19 +251,25 @@ def test_every_path_of_a_chain_keeps_the_promise_by_the_public_file_alone(
 ) -> None:
     order = ["--method", "chain", "--order", "sex,workclass,relationship", "--promise", promise, "--as", how]
     found = told(*several(some, tmp_path / "out", "workclass,relationship,sex", *order, epsilon=epsilon))
-    content = json.loads((tmp_path / "out" / "protocol.json").read_text(encoding="utf-8"))
+    content = json.loads((tmp_path / "out" / "owner" / "protocol.json").read_text(encoding="utf-8"))
     assert [step["attributes"] for step in content["law"]["steps"]] == [[2], [0], [1]]
     assert content["promise"]["name"] == found["promise"] == promise.upper()
     worst = worst_ratio(content, some, [()], outputs_of_chain(content), two_secrets=promise == "ldp")
     assert 0.9 * epsilon < worst <= found["certified"] <= epsilon
-    again = told("audit", tmp_path / "out" / "protocol.json", some, "--sanitised", tmp_path / "out" / "sanitised.csv")
+    again = told(
+        "audit",
+        tmp_path / "out" / "owner" / "protocol.json",
+        some,
+        "--sanitised",
+        tmp_path / "out" / "public" / "sanitised.csv",
+    )
     assert (again["holds"], again["certified"], again["draw"]["consistent"]) == (True, found["certified"], True)
 
 
 def test_every_output_of_a_product_keeps_the_promise_for_all_side_channels(some: Path, tmp_path: Path) -> None:
     chosen = ["--method", "product", "--promise", "srlip"]
     found = told(*several(some, tmp_path / "out", "relationship,sex", *chosen, secret="income", epsilon=0.5))
-    content = json.loads((tmp_path / "out" / "protocol.json").read_text(encoding="utf-8"))
+    content = json.loads((tmp_path / "out" / "owner" / "protocol.json").read_text(encoding="utf-8"))
     sides = [known for size in range(2) for known in itertools.combinations(range(2), size)]
     worst = worst_ratio(content, some, sides, outputs_of_product(content))
     assert 0.4 < worst <= found["certified"] + 1e-12
@@ -272,14 +280,14 @@ def test_the_columns_of_a_product_are_drawn_independently_of_each_other(adult: P
     into = tmp_path / "out"
     chosen = ["--method", "product", "--promise", "srlip", "--seed", 3, "--keep-order", "--as", "labels"]
     told(*several(adult, into, "relationship,sex", *chosen, secret="income", epsilon=0.5))
-    content = json.loads((into / "protocol.json").read_text(encoding="utf-8"))
+    content = json.loads((into / "owner" / "protocol.json").read_text(encoding="utf-8"))
     factors = content["law"]["factors"]
     labels = [{label: x for x, label in enumerate(at["labels"])} for at in content["publish"]]
     names = [at["column"] for at in content["publish"]]
     outputs = [{label: y for y, (label,) in enumerate(factor["outputs"])} for factor in factors]
     chances = [[{y: int(n) / 2**64 for y, n in row} for row in factor["rows"]] for factor in factors]
     seen: dict[tuple[int, ...], Counter[tuple[int, ...]]] = defaultdict(Counter)
-    for before, after in zip(rows_of(adult), rows_of(into / "sanitised.csv"), strict=True):
+    for before, after in zip(rows_of(adult), rows_of(into / "public" / "sanitised.csv"), strict=True):
         x = tuple(codes[before[name]] for codes, name in zip(labels, names, strict=True))
         seen[x][tuple(codes[after[name]] for codes, name in zip(outputs, names, strict=True))] += 1
     statistic, degrees = 0.0, 0
@@ -366,26 +374,28 @@ def test_an_audit_refuses_an_altered_chain_even_with_a_digest_that_fits(
     some: Path, released: Path, tmp_path: Path, what: str
 ) -> None:
     change, kind, part = ALTERED[what]
-    content = json.loads((released / "protocol.json").read_text(encoding="utf-8"))
+    content = json.loads((released / "owner" / "protocol.json").read_text(encoding="utf-8"))
     del content["digest"]
     change(content)
     canonical = json.dumps(content, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
     content["digest"] = hashlib.sha256(canonical.encode()).hexdigest()
     altered = tmp_path / "protocol.json"
     altered.write_text(json.dumps(content), encoding="utf-8")
-    audited = ["audit", altered, some, "--sanitised", released / "sanitised.csv"]
+    audited = ["audit", altered, some, "--sanitised", released / "public" / "sanitised.csv"]
     refused(audited, kind, part)
 
 
 def test_an_audit_passes_the_chain_as_it_was_released(some: Path, released: Path) -> None:
-    found = told("audit", released / "protocol.json", some, "--sanitised", released / "sanitised.csv")
+    found = told(
+        "audit", released / "owner" / "protocol.json", some, "--sanitised", released / "public" / "sanitised.csv"
+    )
     assert found["holds"] is True
     assert found["certified"] <= found["stated"] <= 0.5
     assert found["draw"]["consistent"] is True
 
 
 def test_the_public_file_of_a_chain_names_no_value_of_the_secret(some: Path, released: Path) -> None:
-    text = (released / "protocol.json").read_text(encoding="utf-8")
+    text = (released / "owner" / "protocol.json").read_text(encoding="utf-8")
     assert {row["occupation"] for row in rows_of(some)} - {"?"}
     assert not [value for value in {row["occupation"] for row in rows_of(some)} - {"?"} if value in text]
     assert json.loads(text)["secret"] == {"columns": ["occupation"], "labels": []}

@@ -39,7 +39,7 @@ def test_bash_completes_commands_options_choices_and_files(script: Path) -> None
     assert {"sanitise", "audit", "estimate", "completion"} <= names
     assert completed(script, "privacyfunnel", "") == names
     assert completed(script, "privacyfunnel", "sani") == {"sanitise"}
-    assert {"--promise", "--publish", "--public-report"} <= completed(script, "privacyfunnel", "sanitise", "--p")
+    assert {"--promise", "--publish", "--population"} <= completed(script, "privacyfunnel", "sanitise", "--p")
     assert completed(script, "privacyfunnel", "sanitise", "--promise", "l") == {"lip", "ldp"}
     (script.parent / "my table.csv").touch()
     assert completed(script, "privacyfunnel", "sanitise", "my") == {"my table.csv"}

@@ -60,7 +60,9 @@ def test_no_cell_is_a_formula_and_what_is_estimated_from_them_is_the_same(
         assert ("excel-safe" in out) == bool(more)
     separator = "," if suffix == "csv" else "\t"
     kinds = {
-        folder: pl.read_csv(tmp_path / folder / f"sanitised.{suffix}", separator=separator, infer_schema=False)
+        folder: pl.read_csv(
+            tmp_path / folder / "public" / f"sanitised.{suffix}", separator=separator, infer_schema=False
+        )
         for folder in ("safe", "plain")
     }
     cells = {str(cell) for column in kinds["safe"].get_columns() for cell in column}
@@ -68,7 +70,12 @@ def test_no_cell_is_a_formula_and_what_is_estimated_from_them_is_the_same(
     assert {"'=1+1", "-3.5e1"} <= cells
     assert {"=1+1", "-3.5e1"} <= set(kinds["plain"]["note"])
     found = [
-        found_by(capsys, "estimate", tmp_path / folder / "protocol.json", tmp_path / folder / f"sanitised.{suffix}")
+        found_by(
+            capsys,
+            "estimate",
+            tmp_path / folder / "owner" / "protocol.json",
+            tmp_path / folder / "public" / f"sanitised.{suffix}",
+        )
         for folder in kinds
     ]
     assert found[0] == found[1]
@@ -96,7 +103,7 @@ def test_no_label_or_name_reaches_the_terminal_as_it_is(tmp_path: Path, capsys: 
     path = table(tmp_path, labels, name)
     asked = ["--secret", "s", "--publish", name, "--epsilon", 1, "--method", "randomised-response", "--no-report"]
     told = [said(capsys, "sanitise", path, *asked, "--into", tmp_path / "out")]
-    public = [tmp_path / "out" / "protocol.json", tmp_path / "out" / "sanitised.csv"]
+    public = [tmp_path / "out" / "owner" / "protocol.json", tmp_path / "out" / "public" / "sanitised.csv"]
     told.append(said(capsys, "estimate", *public))
     told.append(said(capsys, "scan", path, "--secret", "s"))
     told.append(said(capsys, "audit", public[0], path))
@@ -108,7 +115,7 @@ def test_no_label_or_name_reaches_the_terminal_as_it_is(tmp_path: Path, capsys: 
         assert not [char for char in out + err if not char.isprintable() and char != "\n"]
         assert err.count("\n") == (code != 0)
     assert "c\\nd" in told[1][1]
-    with (tmp_path / "out" / "sanitised.csv").open(newline="") as file:
+    with (tmp_path / "out" / "public" / "sanitised.csv").open(newline="") as file:
         header, *rows = csv.reader(file)
     assert header == [name]
     assert {row[0] for row in rows} == set(labels)
@@ -121,7 +128,9 @@ def test_json_holds_the_labels_as_they_are_and_a_terminal_sees_none_of_it(
     path = table(tmp_path, labels)
     released = [*words(path, tmp_path / "out", "--method", "randomised-response")]
     assert said(capsys, *released)[0] == 0
-    code, out, _ = said(capsys, "estimate", tmp_path / "out/protocol.json", tmp_path / "out/sanitised.csv", "--json")
+    code, out, _ = said(
+        capsys, "estimate", tmp_path / "out/owner/protocol.json", tmp_path / "out/public/sanitised.csv", "--json"
+    )
     assert code == 0
     assert out.rstrip("\n").isprintable()
     assert any(labels[1] in text for text in _texts(json.loads(out)))
@@ -171,4 +180,4 @@ def test_a_library_that_prints_does_not_write_into_the_table(tmp_path: Path) -> 
     command = f'exec "$0" -c "$1" {asked} >&-'
     done = subprocess.run(["bash", "-c", command, sys.executable, printing], timeout=LONGEST, check=False)
     assert done.returncode == 0
-    assert b"LOUD" not in (tmp_path / "out" / "sanitised.csv").read_bytes()
+    assert b"LOUD" not in (tmp_path / "out" / "public" / "sanitised.csv").read_bytes()

@@ -151,9 +151,9 @@ def test_values_are_published_directly_with_the_margin_kept(adult: Path, tmp_pat
     assert found["information_nats"] == pytest.approx(1.6952, abs=6e-5)
     assert found["unchanged_expected"] == pytest.approx(0.8967, abs=6e-5)
     assert any("shares of education in this table can be computed" in said for said in found["not_promised"])
-    sealed = SealedProtocol.load(tmp_path / "out" / "protocol.json")
+    sealed = SealedProtocol.load(tmp_path / "out" / "owner" / "protocol.json")
     assert sealed.epsilon <= 1
-    before, after = shares(adult), shares(tmp_path / "out" / "sanitised.csv")
+    before, after = shares(adult), shares(tmp_path / "out" / "public" / "sanitised.csv")
     assert set(after) <= set(before)
     assert all(abs(after.get(value, 0) - share) < 0.02 for value, share in before.items())
 
@@ -175,7 +175,7 @@ def test_several_columns_are_published_as_values_too_and_a_named_use_is_served_a
     assert free["value"] <= kept["value"]
     own, drawn = (
         set(pl.read_csv(path, infer_schema=False).select("relationship", "sex").iter_rows())
-        for path in (some, tmp_path / "kept" / "sanitised.csv")
+        for path in (some, tmp_path / "kept" / "public" / "sanitised.csv")
     )
     assert drawn <= own
 
@@ -194,7 +194,7 @@ def test_an_average_alone_is_solved_for_comparison_and_its_worst_case_stated(
     assert not (tmp_path / "no").exists()
     made = found_by(capsys, *words, "--average-only", "--gap", 1e-4, "--into", tmp_path / "yes")
     assert "Only the average leakage about income is bounded" in made["not_promised"][0]
-    stated = SealedProtocol.load(tmp_path / "yes" / "protocol.json").epsilon  # rounded up, to four digits
+    stated = SealedProtocol.load(tmp_path / "yes" / "owner" / "protocol.json").epsilon  # rounded up, to four digits
     assert made["certified"] <= stated <= made["certified"] + 1e-4
     summary = said(capsys, *words, "--average-only", "--gap", 1e-4, "--into", tmp_path / "yes", "--force")[1]
     assert "none about income, only an average; as LIP it is certified" in summary

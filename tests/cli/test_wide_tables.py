@@ -21,7 +21,7 @@ def test_a_table_of_a_hundred_thousand_columns_is_one_like_any_other(
     assert code == 0
     assert "and 99,980 more" in told
     assert len(told) < 4_000  # with paths that may be long
-    assert (out / "sanitised.csv").read_text().startswith("x\n")
+    assert (out / "public" / "sanitised.csv").read_text().startswith("x\n")
 
 
 def test_two_dozen_columns_may_be_published_in_one_step_of_a_chain(
@@ -34,6 +34,11 @@ def test_two_dozen_columns_may_be_published_in_one_step_of_a_chain(
     path.write_text("\n".join(",".join(row) for row in [["s", *names], *rows]) + "\n")
     asked = ["--secret", "s", "--publish", ",".join(names), "--epsilon", 1, "--method", "chain", "--no-report"]
     assert found_by(capsys, "sanitise", path, *asked, "--into", tmp_path / "out")["rows"] == 60
-    files = [tmp_path / "out" / "protocol.json", path, "--sanitised", tmp_path / "out" / "sanitised.csv"]
+    files = [
+        tmp_path / "out" / "owner" / "protocol.json",
+        path,
+        "--sanitised",
+        tmp_path / "out" / "public" / "sanitised.csv",
+    ]
     code, _, err = said(capsys, "audit", *files, "--secret", "s")
     assert (code, err) == (0, "")

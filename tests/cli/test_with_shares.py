@@ -35,17 +35,17 @@ def test_the_shares_of_each_column_stand_in_the_file_which_an_audit_checks(
     some: Path, out: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     people = pl.read_csv(some, infer_schema=False)
-    stated = json.loads((out / "protocol.json").read_text())["shares"]
+    stated = json.loads((out / "owner" / "protocol.json").read_text())["shares"]
     for column, counts in zip(COLUMNS.split(","), stated, strict=True):
         assert counts == people[column].value_counts().sort(column)["count"].to_list()
-    assert found_by(capsys, "audit", out / "protocol.json", some, "--secret", "income")["holds"] is True
+    assert found_by(capsys, "audit", out / "owner" / "protocol.json", some, "--secret", "income")["holds"] is True
 
 
 def test_estimates_are_exact_for_columns_calibrated_for_cells_and_groups_and_free_where_asked(
     some: Path, out: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     people = pl.read_csv(some, infer_schema=False)
-    files = [out / "protocol.json", out / "sanitised.csv"]
+    files = [out / "owner" / "protocol.json", out / "public" / "sanitised.csv"]
     alone = found_by(capsys, "estimate", *files)
     for table in alone["tables"]:
         true = dict(people[table["columns"][0]].value_counts(normalize=True).iter_rows())

@@ -21,9 +21,9 @@ from privacyfunnel.cli import text_format
 from privacyfunnel.designs.chain import step_order
 from privacyfunnel.designs.chain.step_order import chain_protocol
 from privacyfunnel.designs.product import budgets, product_factors
+from privacyfunnel.engine import split
 from privacyfunnel.engine.clock import Clock
 from privacyfunnel.engine.lp.batched_simplex import Programmes, solve
-from privacyfunnel.engine.reductions.lazy_constraints import split_with_lazy_constraints
 from privacyfunnel.errors import ParameterError
 from privacyfunnel.mechanisms.sealing import seal
 from privacyfunnel.model.information import entropy
@@ -91,14 +91,16 @@ def test_outputs_of_a_chain_differ_although_a_value_is_called_like_one_of_them(
     into = tmp_path / "out"
     chosen = ["--method", "chain", "--order", "X,Y", "--seed", 3]
     found_by(capsys, *several(table, into, "X,Y", *chosen, secret="S", epsilon=0.1))
-    content = json.loads((into / "protocol.json").read_text(encoding="utf-8"))
+    content = json.loads((into / "owner" / "protocol.json").read_text(encoding="utf-8"))
     assert "a | b" in content["law"]["columns"][0]
     for line in itertools.chain.from_iterable(step["contexts"] for step in content["law"]["steps"]):
         labels = line.split(" ")[1].split(",")
         assert len(set(labels)) == len(labels)
-    drawn = into / "sanitised.csv"
-    assert found_by(capsys, "audit", into / "protocol.json", table, "--sanitised", drawn)["draw"]["consistent"]
-    told = found_by(capsys, "estimate", into / "protocol.json", drawn, "--columns", "X", "--level", 0.9999)
+    drawn = into / "public" / "sanitised.csv"
+    assert found_by(capsys, "audit", into / "owner" / "protocol.json", table, "--sanitised", drawn)["draw"][
+        "consistent"
+    ]
+    told = found_by(capsys, "estimate", into / "owner" / "protocol.json", drawn, "--columns", "X", "--level", 0.9999)
     truth = Counter(x for _, x, _ in people)
     for cell in told["tables"][0]["cells"]:
         (label,) = cell["labels"]
@@ -221,11 +223,11 @@ def test_the_search_for_a_product_ends_with_its_seconds(some: Path, monkeypatch:
 def test_a_factor_gets_a_part_of_the_time_that_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[float] = []
 
-    def split(source: Any, *, gap: float, time_limit: float) -> Any:
+    def noted(source: Any, *, gap: float, time_limit: float, lazy: bool) -> Any:
         given.append(time_limit)
-        return split_with_lazy_constraints(source, gap=gap, time_limit=time_limit)
+        return split(source, gap=gap, time_limit=time_limit, lazy=lazy)
 
-    monkeypatch.setattr(product_factors, "split_with_lazy_constraints", split)
+    monkeypatch.setattr(product_factors, "split", noted)
     joint = Joint.from_counts(np.random.default_rng(0).integers(1, 9, (2, 3, 3)))
     for left, expected in ((np.inf, 5.0), (2.0, 0.2)):
         monkeypatch.setattr("privacyfunnel.engine.clock.time.monotonic", lambda: 0.0)  # no time passes

@@ -110,7 +110,7 @@ def test_a_walk_never_goes_up_and_a_box_never_lies_above_what_it_holds(joint: Jo
     rng = np.random.default_rng(seed)
     prices, starts = rng.normal(size=joint.a), rng.dirichlet(np.ones(joint.a), 8)
     problem = Problem.from_values(joint.p_x, LinearConstraints.concatenate([], joint.a), 1.0)
-    cost = AverageObjective(np.arange(joint.a), joint.p_s_given_x, mu)
+    cost = AverageObjective.from_secrets(joint.p_s_given_x, mu)
     walks = AverageDescent(problem, joint.p_s_given_x)
     before = reduced_costs(cost, starts, prices)
     for _ in range(5):
@@ -125,7 +125,7 @@ def test_a_walk_never_goes_up_and_a_box_never_lies_above_what_it_holds(joint: Jo
         everything = boxes.cut(everything, prices, math.inf, math.inf).boxes
     held = rng.dirichlet(np.full(joint.a, 0.5), 200)
     reached = reduced_costs(cost, held, prices)
-    low, high, _ = everything.parts
+    low, high, *_ = everything.parts
     for v, value in zip(held, reached, strict=True):
         inside = ((low <= v + 1e-12) & (v <= high + 1e-12)).all(axis=1)
         assert inside.any()

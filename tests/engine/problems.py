@@ -9,8 +9,8 @@ from privacyfunnel.arrays import FloatArray
 from privacyfunnel.engine import Problem
 from privacyfunnel.engine.bounds.dual_bounds import ProofBound, Prover, RelaxationBound
 from privacyfunnel.engine.driver import ColumnGeneration, Pace
-from privacyfunnel.engine.masters.slack_masters import CoarseStart, PenalisedMaster, ResidualMaster
-from privacyfunnel.engine.objective import Entropy, reduced_costs
+from privacyfunnel.engine.masters.slack_masters import PenalisedMaster, ResidualMaster
+from privacyfunnel.engine.objective import Objective, reduced_costs
 from privacyfunnel.engine.oracles.oracle import IntervalOracle, Oracle
 from privacyfunnel.engine.oracles.polytope import build_polytope
 from privacyfunnel.engine.plan import choose_generation
@@ -18,9 +18,8 @@ from privacyfunnel.engine.proofs.branch_and_bound import BranchAndBound
 from privacyfunnel.engine.proofs.chords import BoxedChords, ImageChords
 from privacyfunnel.engine.proofs.class_cones import ClassRelaxation, class_cones
 from privacyfunnel.engine.reductions.merge_equal import MergeEqual
-from privacyfunnel.engine.search.base import Search
 from privacyfunnel.engine.search.subspace import SubspaceSearch
-from privacyfunnel.engine.search.tangent import TangentSearch
+from privacyfunnel.engine.search.tangent import Search, TangentSearch
 from privacyfunnel.engine.search.vertices import VertexSearch
 from privacyfunnel.model.constraints import LinearConstraints
 from privacyfunnel.model.information import entropy_terms
@@ -47,7 +46,7 @@ def problem_of(joint: Joint, promise: Promise, *, sees_secret: bool = False) -> 
         return Problem.from_values(joint.p_x, rows, promise.epsilon)
     p_z = joint.p_sx.ravel()
     inputs = np.flatnonzero(p_z)
-    return Problem(p_z[inputs], rows, promise.epsilon, Entropy.from_groups(inputs % joint.a), inputs // joint.a)
+    return Problem(p_z[inputs], rows, promise.epsilon, Objective.from_groups(inputs % joint.a), inputs // joint.a)
 
 
 def lip(seed: int, c: int, a: int, epsilon: float) -> Problem:
@@ -147,13 +146,13 @@ def begun(problem: Problem) -> ColumnGeneration:
     return choose_generation(MergeEqual().apply(problem).problem)
 
 
-def with_rest(problem: Problem, search: Search, prover: Prover | None, *, by_parts: bool) -> ColumnGeneration:
-    """The loop that begins from a smaller problem, however small this one is."""
+def with_rest(problem: Problem, search: Search, prover: Prover | None) -> ColumnGeneration:
+    """The loop whose slack is one atom more, however small the problem is."""
     patience = max(1 if prover is not None else 8, search.patience)
-    supply = ResidualMaster(problem, search, CoarseStart(choose_generation, 0.4, by_parts), patience)
+    supply = ResidualMaster(problem, search, patience)
     return ColumnGeneration(supply, RelaxationBound(problem, prover, begun), Pace(0.8, patience))
 
 
 def by_programmes(problem: Problem) -> ColumnGeneration:
     """What very many rows would get, however few there are."""
-    return with_rest(problem, SubspaceSearch(problem, 128, 128), None, by_parts=False)
+    return with_rest(problem, SubspaceSearch(problem, 128, 128), None)

@@ -12,8 +12,7 @@ from privacyfunnel.engine import Problem, split
 from privacyfunnel.engine.clock import Clock
 from privacyfunnel.engine.masters.blocks import BlockMaster, balance_blocks
 from privacyfunnel.engine.plan import choose_generation
-from privacyfunnel.engine.reductions.coarsen import merge_similar, narrow_parts, relax_parts
-from privacyfunnel.engine.reductions.group_secrets import group_secrets
+from privacyfunnel.engine.reductions.relaxations import merge_similar
 from privacyfunnel.engine.settings import SETTINGS
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LIP
@@ -105,49 +104,6 @@ def test_inputs_nearly_alike_bound_what_all_of_them_cost() -> None:
         easier = split(merge_similar(problem, eta), gap=1e-7)
         assert easier.bound <= best.value + 1e-9
     assert easier.bound > 0.95 * best.value
-
-
-@given(seed=st.integers(0, 10**6), epsilon=st.floats(1e-4, 5), parts=st.integers(2, 29))
-@settings(max_examples=30, deadline=None)
-def test_inputs_at_their_best_keep_just_the_better_side_of_every_row(seed: int, epsilon: float, parts: int) -> None:
-    problem = lip(seed, 3, 30, epsilon)
-    random = np.random.default_rng(seed)
-    part_of = np.unique(random.integers(parts, size=30), return_inverse=True)[1]
-    fewer = relax_parts(problem, part_of)
-    assert fewer.prior == pytest.approx(np.bincount(part_of, problem.prior))
-    atoms = problem.first_atoms()  # each on the boundary
-    allowed = np.zeros((len(atoms), fewer.size))
-    np.add.at(allowed.T, part_of, atoms.T)
-    assert fewer.is_feasible(allowed).all()
-    L, inside = (
-        dense(problem.constraints.functionals[problem.constraints.pairs[:, 0]]),
-        np.arange(fewer.size)[:, None] == part_of,
-    )
-    least, most = (np.array([end(L[:, part], axis=1) for part in inside]).T for end in (np.min, np.max))
-    anything = random.dirichlet(np.full(fewer.size, 0.3), 50)
-    kept = (anything @ least.T <= np.exp(epsilon)).all(axis=1) & (anything @ most.T >= np.exp(-epsilon)).all(axis=1)
-    assert (fewer.is_feasible(anything) == kept).all()
-
-
-def test_two_secrets_over_parts_at_their_best_bound_what_all_cost() -> None:
-    problem = lip(6, 3, 60, 0.5)
-    best, groups = split(problem, gap=1e-5), group_secrets(problem)
-    assert groups is not None
-    two = groups.restrict_to([0, 1])
-    assert len(two.constraints) == 2
-    bounds = [split(relax_parts(two, narrow_parts(two, most)), gap=1e-4).bound for most in (10, 30, 60)]
-    assert all(bound <= best.value + 1e-9 for bound in bounds)
-    assert bounds[0] < bounds[1] < bounds[2]
-
-
-def test_two_secrets_raise_the_bound_where_all_are_never_branched_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    problem = lip(6, 3, 60, 0.5)
-    best = split(problem, gap=1e-5)
-    monkeypatch.setitem(vars(SETTINGS.plan), "most_branched", 50)
-    monkeypatch.setitem(vars(SETTINGS.slack), "largest_block", 50)
-    alone = split(problem, gap=1e-3).bound
-    monkeypatch.setitem(vars(SETTINGS.bounds), "two_secrets_parts", 40)
-    assert alone < split(problem, gap=1e-3).bound <= best.value + 1e-9
 
 
 def test_blocks_that_lack_a_rare_secret_are_joined_to_few_others() -> None:

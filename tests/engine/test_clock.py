@@ -18,13 +18,13 @@ from privacyfunnel.engine.masters.slack_masters import PenalisedMaster
 from privacyfunnel.engine.oracles.constraint_oracle import ConstraintOracle
 from privacyfunnel.engine.oracles.oracle import Oracle
 from privacyfunnel.engine.oracles.polytope import build_polytope
-from privacyfunnel.engine.plan import choose_generation, split
+from privacyfunnel.engine.plan import choose_generation
 from privacyfunnel.engine.problem import Problem
-from privacyfunnel.engine.search.base import Search
 from privacyfunnel.engine.search.subspace import SubspaceSearch
-from privacyfunnel.engine.search.tangent import TangentSearch
+from privacyfunnel.engine.search.tangent import Search, TangentSearch
 from privacyfunnel.engine.search.vertices import VertexSearch
 from privacyfunnel.engine.settings import SETTINGS
+from privacyfunnel.engine.splits import split
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LIP
 from tests.engine.problems import SEEDS

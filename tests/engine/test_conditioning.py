@@ -2,6 +2,9 @@
 
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,25 +18,26 @@ from privacyfunnel.engine import Problem
 from privacyfunnel.engine.clock import FOREVER, Clock
 from privacyfunnel.engine.driver import ColumnGeneration
 from privacyfunnel.engine.masters.mixture import Moment, solve_mixture
-from privacyfunnel.engine.masters.moment import split_by_forced_response, steepest_split
-from privacyfunnel.engine.objective import MomentObjective, costs, reduced_costs
+from privacyfunnel.engine.masters.moment import MomentMaster, steepest_split
+from privacyfunnel.engine.masters.restricted_master import split_by_forced_response
+from privacyfunnel.engine.objective import Objective, costs, reduced_costs
 from privacyfunnel.engine.oracles.oracle import IntervalOracle
 from privacyfunnel.engine.oracles.polytope import build_polytope
 from privacyfunnel.engine.plan import (
-    Request,
     _build_moment_groups,
     _build_moment_programmes,
     _single_secret_bound,
     choose_moment_generation,
-    split_by_moment,
 )
 from privacyfunnel.engine.proofs.branch_and_bound import BranchAndBound
 from privacyfunnel.engine.proofs.chords import SquaredChords, off_diagonal_bound
 from privacyfunnel.engine.proofs.products import ProductRelaxation, build_constraint_cone
-from privacyfunnel.engine.reductions.group_secrets import SecretGroups
+from privacyfunnel.engine.reductions.relaxations import SecretGroups
+from privacyfunnel.engine.requests import Request
 from privacyfunnel.engine.search.vertices import VertexSearch
 from privacyfunnel.engine.settings import SETTINGS
-from privacyfunnel.errors import SolverError
+from privacyfunnel.engine.splits import split_by_moment
+from privacyfunnel.errors import InputError, SolverError
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LDP, LIP, Promise
 from tests.engine.problems import KINDS, SEEDS, lip, made
@@ -48,11 +52,11 @@ def vertices(problem: Problem) -> FloatArray:
     return corners(-problem.inequalities)
 
 
-def charged(problem: Problem, seed: int, weight: float) -> tuple[MomentObjective, FloatArray]:
+def charged(problem: Problem, seed: int, weight: float) -> tuple[Objective, FloatArray]:
     """A square and prices at random."""
     random = np.random.default_rng(seed)
     square = random.normal(size=(problem.size, 3))
-    return MomentObjective(problem.objective, weight, square), random.normal(size=problem.size)
+    return replace(problem.objective, weight=weight, square=square), random.normal(size=problem.size)
 
 
 def polytope_shape(search: VertexSearch) -> tuple[int, int]:
@@ -127,6 +131,8 @@ def test_a_step_to_the_best_neighbour_goes_down_where_a_square_counts(
         np.random.default_rng(seed).normal(size=shape) for shape in (start.x.shape, (20, *polytope_shape(search)))
     )
     expected = np.empty_like(step)
+    assert objective.square is not None
+    assert objective.gram_matrix is not None
     for k, j in np.ndindex(*step.shape):
         moved = np.zeros(start.x.shape[1])
         np.add.at(moved, start.basis[k], -np.abs(step[k, j]) * W[k, :, j])
@@ -316,3 +322,12 @@ def test_where_nothing_is_lost_the_proof_ends_too() -> None:
     problem = made(LIP, 1, 3, 4, 8.0)  # so large that every value may be told
     found = split_by_moment(problem, shares(problem), gap=1e-4)
     assert found.value - found.bound <= 1e-8 * found.value
+
+
+def test_information_that_was_not_reached_in_time_is_refused_as_what_the_owner_can_mend() -> None:
+    problem = SimpleNamespace(costs=lambda atoms: np.ones(len(atoms)))
+    master: Any = SimpleNamespace(problem=problem, _kept=(np.eye(2), np.array([0.5, 0.5])))
+    for most, refused in ((None, False), (1.0, False), (0.5, True)):
+        master.moment = SimpleNamespace(most_entropy=most)
+        with pytest.raises(InputError, match="allow more time") if refused else nullcontext():
+            MomentMaster.check_entropy_limit(master)

@@ -47,7 +47,7 @@ def test_a_split_averages_to_the_prior_and_its_value_is_its_entropy(seed: int, c
 def test_from_coarse_to_fine_is_as_good_as_all_vertices(seed: int, kind: type[Promise], epsilon: float) -> None:
     problem = made(kind, seed, 3, 6, epsilon)
     least = cheapest(problem)
-    generation = with_rest(problem, *by_vertices(problem), by_parts=True)
+    generation = with_rest(problem, *by_vertices(problem))
     said: list[tuple[float, float]] = []
     generation.run(1e-5, 20.0, lambda value, bound: said.append((value, bound)))
     assert all(bound - 1e-9 <= least <= value + 1e-9 for value, bound in said)

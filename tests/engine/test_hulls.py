@@ -9,16 +9,18 @@ import pytest
 from scipy.optimize import linprog
 
 from privacyfunnel.arrays import FloatArray
-from privacyfunnel.engine.linear_uses.actions import bound_by_prices, split_by_actions
 from privacyfunnel.engine.lp.highs import Programme
+from privacyfunnel.engine.masters.actions import bound_by_prices, split_by_actions
 from privacyfunnel.engine.masters.mixture import Moment
-from privacyfunnel.engine.objective import Entropy
-from privacyfunnel.engine.oracles.credal import CredalOracle
+from privacyfunnel.engine.objective import Objective
+from privacyfunnel.engine.oracles.constraint_oracle import ConstraintOracle
 from privacyfunnel.engine.oracles.credal_batch import ROW, Bases, solve
 from privacyfunnel.engine.oracles.credal_constraints import CredalConstraints
-from privacyfunnel.engine.plan import choose_generation, cone_constraints, linear_oracle, split, split_by_moment
+from privacyfunnel.engine.oracles.oracle import BoxCosts
+from privacyfunnel.engine.plan import choose_generation
 from privacyfunnel.engine.problem import Problem
-from privacyfunnel.engine.proofs.product_programme import CredalProductCuts
+from privacyfunnel.engine.proofs.products import CredalProductCuts
+from privacyfunnel.engine.splits import cone_constraints, linear_oracle, split, split_by_moment
 from privacyfunnel.model.constraints import LinearConstraints
 from privacyfunnel.model.credal.clopper_pearson import SCALE
 from privacyfunnel.model.credal.credal_sets import CredalSets
@@ -52,7 +54,7 @@ def chance_problem(seed: int, d: int, epsilon: float = 0.7) -> Problem:
     share = random.integers(0, SCALE // 4, len(pairs)) * (seed % 2)
     sets = CredalSets(low, high, np.eye(3, dtype=bool), ((),) * 3, pairs, share)
     nothing = LinearConstraints.from_pairs(np.empty((0, d)), np.empty((0, d)))
-    return Problem(prior, nothing, epsilon, Entropy.from_groups(np.arange(d)), credal_sets=sets)
+    return Problem(prior, nothing, epsilon, Objective.from_groups(np.arange(d)), credal_sets=sets)
 
 
 def written_out(problem: Problem) -> Problem:
@@ -99,7 +101,7 @@ def listed_rows(problem: Problem) -> FloatArray:
 def test_a_bound_holds_whatever_the_multipliers_are(seed: int) -> None:
     random = np.random.default_rng(seed)
     problem = chance_problem(seed, 3)
-    oracle = CredalOracle(problem)
+    oracle = ConstraintOracle(problem)
     low, high = np.zeros(3), np.ones(3)
     cost = random.normal(size=3)
     found = oracle.minimum(cost, low, high)
@@ -111,7 +113,7 @@ def test_a_bound_holds_whatever_the_multipliers_are(seed: int) -> None:
     right = oracle._programme.multipliers
     for _ in range(20):
         wrong = right * random.normal(1, 1, right.size) + random.normal(0, 0.3, right.size)
-        assert oracle._lower_bound(cost, low, high, wrong)[0] <= best + 1e-9
+        assert oracle.lower_bound(cost, low, high, wrong)[0] <= best + 1e-9
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -123,7 +125,7 @@ def test_minima_and_empty_boxes_are_those_with_every_vertex_written_out(seed: in
     low, high = np.maximum(middle - 0.1, 0), np.minimum(middle + 0.1, 1)
     first = Bases.initial(cost.argmin(axis=1), 4)
     found = solve(rules, cost, low, high, first)
-    written = CredalOracle(problem).minimise_in_boxes(cost, low, high, (), np.full(30, np.inf), np.inf)
+    written = ConstraintOracle(problem).minimise_in_boxes(BoxCosts(cost, low, high, (), np.full(30, np.inf)), np.inf)
     assert written.lower == pytest.approx(found.lower, abs=1e-8)
     linear: Any = linprog
     for i in range(30):
@@ -236,8 +238,8 @@ def test_rows_that_a_proof_brings_in_are_kept_by_every_allowed_atom() -> None:
 def test_a_programme_that_is_late_leaves_the_prior_and_a_bound_that_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = chance_problem(1, 4)
     cost = np.random.default_rng(2).normal(size=(1, 4))
-    least = CredalOracle(problem).minimise(cost).lower[0]
-    oracle = CredalOracle(problem)
+    least = ConstraintOracle(problem).minimise(cost).lower[0]
+    oracle = ConstraintOracle(problem)
     monkeypatch.setattr(oracle, "_solve", lambda deadline: False)
     monkeypatch.setattr(Programme, "late", True)  # by HiGHS's own clock, which may be a moment ahead
     found = oracle.minimise(cost, time.monotonic() + 60.0)

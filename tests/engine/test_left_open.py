@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from privacyfunnel.engine import Problem, split
 from privacyfunnel.engine.bounds.side_channels import ConditionalEntropyBound, PartRun, Run, SideChannels
-from privacyfunnel.engine.reductions.base import InputPart
+from privacyfunnel.engine.problem import InputPart
 from privacyfunnel.engine.settings import SETTINGS
 from privacyfunnel.model.promises import SRLIP
 from tests.engine.problems import SEEDS, begun, by_vertices, problem_of, random_joint, with_loans

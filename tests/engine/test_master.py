@@ -18,9 +18,7 @@ from tests.engine.problems import KINDS, SEEDS, entropies, excess, problem_of, r
 def test_every_solution_with_a_rest_is_a_split(seed: int, kind: type[Promise], epsilon: float) -> None:
     problem = problem_of(random_joint(seed, (2, 2, 2) if kind is SRLIP else (3, 5)), kind(epsilon))
     random = np.random.default_rng(seed)
-    master = RestrictedMaster(
-        problem.prior, ResidualSlack(problem.prior, problem.cone(), random.normal(size=problem.size))
-    )
+    master = RestrictedMaster(problem.prior, ResidualSlack(problem.prior, problem.cone()))
     vertices = vertices_of(problem)
     vertices = vertices[random.permutation(len(vertices))[:6]]
     master.add(vertices, entropies(vertices))

@@ -6,12 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privacyfunnel.arrays import sparse
-from privacyfunnel.engine.objective import Entropy, chords, costs, image, reduced_costs, tangents
+from privacyfunnel.engine.objective import Objective, chords, costs, image, reduced_costs, tangents
 from privacyfunnel.engine.settings import SETTINGS
 from privacyfunnel.model.information import entropy_terms
 from tests.engine.problems import SEEDS
 
-ONE = Entropy.from_groups(np.zeros(1, dtype=np.int64))
+ONE = Objective.from_groups(np.zeros(1, dtype=np.int64))
 
 
 @given(low=st.floats(0, 1), width=st.floats(0, 1), at=st.floats(0, 1))
@@ -28,7 +28,7 @@ def test_a_tangent_lies_above_the_cost_of_every_atom_and_meets_it_at_its_own(
     seed: int, inputs: int, values: int
 ) -> None:
     random = np.random.default_rng(seed)
-    objective = Entropy.from_groups(random.integers(values, size=inputs))
+    objective = Objective.from_groups(random.integers(values, size=inputs))
     one, other = random.dirichlet(np.ones(inputs), size=2)
     (slopes,) = tangents(objective, one[None], 1e-12)
     assert slopes @ one == pytest.approx(costs(objective, one[None])[0], abs=1e-12)
@@ -40,7 +40,7 @@ def test_a_tangent_lies_above_the_cost_of_every_atom_and_meets_it_at_its_own(
 def test_the_cost_is_the_entropy_of_what_belongs_together(seed: int, inputs: int, values: int) -> None:
     random = np.random.default_rng(seed)
     group = 3 * random.integers(values, size=inputs) + 5  # numbers with holes
-    objective = Entropy.from_groups(group)
+    objective = Objective.from_groups(group)
     atoms = random.dirichlet(np.ones(inputs), size=3) * (random.random((3, inputs)) < 0.6)
     sums = np.array([[atom[group == g].sum() for g in np.unique(group)] for atom in atoms])
     np.testing.assert_allclose(image(objective, atoms), sums, atol=1e-15)
@@ -55,6 +55,6 @@ def test_the_cost_is_the_entropy_of_what_belongs_together(seed: int, inputs: int
 
 
 def test_only_inputs_that_are_all_values_of_their_own_are_plain() -> None:
-    assert Entropy.from_groups(np.array([4, 7, 9])).is_identity
-    assert not Entropy.from_groups(np.array([4, 7, 4])).is_identity
-    assert Entropy.from_groups(np.array([4, 7, 4])).restrict(np.array([0, 1])).is_identity
+    assert Objective.from_groups(np.array([4, 7, 9])).is_identity
+    assert not Objective.from_groups(np.array([4, 7, 4])).is_identity
+    assert Objective.from_groups(np.array([4, 7, 4])).restrict(np.array([0, 1])).is_identity

@@ -12,7 +12,7 @@ from privacyfunnel import engine
 from privacyfunnel.designs.optimal.optimum import optimal
 from privacyfunnel.engine import Problem
 from privacyfunnel.engine.bounds.dual_bounds import ProofBound, RelaxationBound
-from privacyfunnel.engine.clock import FOREVER
+from privacyfunnel.engine.clock import FOREVER, clock_for
 from privacyfunnel.engine.driver import ColumnGeneration
 from privacyfunnel.engine.masters.blocks import BlockMaster
 from privacyfunnel.engine.masters.slack_masters import PenalisedMaster, ResidualMaster
@@ -118,15 +118,16 @@ def test_every_threshold_says_what_set_it() -> None:
     source = (Path(engine.__file__).parent / "settings.py").read_text(encoding="utf-8").splitlines()
     fields = [line for line in source if re.match(r"    [a-z_]+: .* = (?!field)", line)]
     assert len(fields) == sum(len(vars(group)) for group in vars(SETTINGS).values())
-    strategies = re.compile(r"\[(tolerance|memory|trials|[a-z_]+: [a-z0-9-]+.*)\]$")
+    strategies = re.compile(r"\[(tolerance|memory|nominal|signals|sensitivity.*|[a-z_]+: [a-z0-9-]+.*)\]$")
     assert not [line for line in fields if not strategies.search(line)]
 
 
 def test_an_occupation_and_three_columns_are_not_given_up() -> None:
     """Hundreds of rows: inverting bases of that size found 0.50 nats where 1.60 can be kept."""
     joint = Joint.from_counts(adult_counts("occupation", "relationship", "race", "sex")[0])
-    found = optimal(joint, SRLIP(1.0), time_limit=10.0)
-    assert found.utility >= 1.0  # of 1.54 on a quiet machine: a busy one may have a third of the time
+    with clock_for(None):  # nominal seconds, of counted work
+        found = optimal(joint, SRLIP(1.0), time_limit=1.5)
+    assert found.utility >= 1.4
     assert found.bound <= 2.38  # H(X) is 2.39: simpler problems have said something
 
 

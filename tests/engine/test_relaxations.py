@@ -1,7 +1,5 @@
 """Simpler problems bound from the right side: groups of secrets."""
 
-import time
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,9 +8,9 @@ from hypothesis import strategies as st
 from privacyfunnel.arrays import dense
 from privacyfunnel.engine import Problem, split
 from privacyfunnel.engine.bounds.dual_bounds import RelaxationBound
-from privacyfunnel.engine.clock import Clock
+from privacyfunnel.engine.clock import Clock, clock_for, now
 from privacyfunnel.engine.plan import choose_generation
-from privacyfunnel.engine.reductions.group_secrets import group_secrets
+from privacyfunnel.engine.reductions.relaxations import group_secrets
 from privacyfunnel.engine.settings import SETTINGS
 from privacyfunnel.model.constraints import LinearConstraints
 from privacyfunnel.model.promises import Promise
@@ -29,12 +27,13 @@ from tests.engine.problems import (
 
 
 def relaxed(problem: Problem, seconds: float) -> RelaxationBound:
-    """The bound that simpler problems alone give in about so many seconds."""
+    """The bound that simpler problems alone give in so many nominal seconds of counted work."""
     bounding = RelaxationBound(problem, None, begun)
-    now = time.monotonic()
     dear = np.full(problem.size, 2 * problem.prior_cost)  # at these prices no bound would be enough
-    while not bounding.relaxed:
-        bounding.prove(dear, 1e-6, Clock(now - seconds, now + seconds))
+    with clock_for(None):
+        here = now()
+        while not bounding.relaxed:
+            bounding.prove(dear, 1e-6, Clock(here - seconds, here + seconds))
     return bounding
 
 

@@ -14,10 +14,10 @@ from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.designs.optimal.optimum import optimal
 from privacyfunnel.engine import Problem
 from privacyfunnel.engine.bounds.dual_bounds import Prover
-from privacyfunnel.engine.objective import Entropy, reduced_costs
+from privacyfunnel.engine.objective import Objective, reduced_costs
 from privacyfunnel.engine.oracles.constraint_oracle import ConstraintOracle
 from privacyfunnel.engine.oracles.oracle import Oracle, cheapest_in_box, is_secret_box, secret_box
-from privacyfunnel.engine.search.base import Search
+from privacyfunnel.engine.search.tangent import Search
 from privacyfunnel.model.constraints import LinearConstraints
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
@@ -163,11 +163,12 @@ def test_multipliers_of_any_quality_give_a_bound_that_holds(
     oracle = ConstraintOracle(problem)
     price = data.draw(prices(problem.size))
     random = np.random.default_rng(data.draw(st.integers(0, 99)))
-    N, D = problem.constraints.dense
-    sides = [int(says.any(axis=1).sum()) for says in (problem.exp_epsilon * N < D, problem.exp_epsilon * D < N)]
-    below, above = (random.exponential(size=(50, k)) * random.random((50, 1)) ** 4 for k in sides)
     least = (oracle.minimise(price[None]).atoms @ price).item()
-    assert oracle.bound(np.tile(price, (50, 1)), below, above).max() <= least + 1e-9 * (1 + np.abs(price).max())
+    for rule in np.flatnonzero(~oracle.active).tolist():
+        oracle.activate(rule)
+    for multipliers in -random.exponential(size=(50, 1 + oracle.active.size)) * random.random((50, 1)) ** 4:
+        bound = oracle.lower_bound(price, np.zeros(problem.size), np.ones(problem.size), multipliers)[0]
+        assert bound <= least + 1e-9 * (1 + np.abs(price).max())
 
 
 @given(data=st.data(), counts=tables(largest=24), epsilon=st.floats(0.01, 3))
@@ -238,7 +239,7 @@ def test_two_inputs_of_one_secret_and_value_are_left_to_linear_programmes() -> N
         problem.prior,
         problem.constraints,
         0.7,
-        Entropy.from_groups(np.zeros(problem.size, dtype=np.int64)),
+        Objective.from_groups(np.zeros(problem.size, dtype=np.int64)),
         problem.secret,
     )
     assert not is_secret_box(one_value)

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.engine import Problem, split
-from privacyfunnel.engine.bounds.side_channels import DivisionPair, SideChannels, one_side_channel
-from privacyfunnel.engine.objective import Entropy, costs
-from privacyfunnel.engine.reductions.base import InputPart
+from privacyfunnel.engine.bounds.side_channels import DivisionPair, SideChannels
+from privacyfunnel.engine.objective import Objective, costs
+from privacyfunnel.engine.problem import InputPart
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import SRLIP
 from tests.engine.problems import SEEDS, SMALL, by_programmes, lip, problem_of, random_joint
@@ -36,7 +36,7 @@ def parts_of(channels: SideChannels, known: int, *, deeper: bool) -> list[InputP
 
 def left_open(channels: SideChannels, atoms: FloatArray, weights: FloatArray) -> FloatArray:
     """h of every division."""
-    return np.array([weights @ costs(Entropy.from_groups(division), atoms) for division in channels.divisions])
+    return np.array([weights @ costs(Objective.from_groups(division), atoms) for division in channels.divisions])
 
 
 @given(seed=SEEDS, shape=SHAPES, epsilon=st.floats(0.1, 1.5))
@@ -139,7 +139,6 @@ def test_a_class_that_two_side_channels_share_is_one() -> None:
 
 def test_without_side_channels_there_is_nothing_to_divide() -> None:
     assert SideChannels.from_problem(lip(0, 3, 6, 0.5)) is None
-    assert one_side_channel(lip(0, 3, 6, 0.5)) is None
 
 
 def test_many_rows_are_proved_by_side_channels_together() -> None:

@@ -151,7 +151,11 @@ def test_intervals_of_a_calibrated_cross_table_cover() -> None:
 
 
 def test_other_rows_are_not_calibrated_by_old_shares(release: Release) -> None:
-    half = apply(release.sealed, PEOPLE[: len(PEOPLE) // 2], ReleaseSpec(seed=3, keep="region", accept_kept=True)).table
+    half = apply(
+        release.sealed,
+        PEOPLE[: len(PEOPLE) // 2],
+        ReleaseSpec(seed=3, keep="region", accept_kept=True, accept_drift=True),
+    ).table
     found = estimate(release.sealed, half, columns="colour")
     assert any("other rows" in note for note in found.notes)
     assert all((cell.standard_error or 0.0) > 0 for cell in found.table("colour"))
@@ -159,7 +163,7 @@ def test_other_rows_are_not_calibrated_by_old_shares(release: Release) -> None:
     changed = PEOPLE.with_columns(colour=pl.lit("blue"))
     found = estimate(
         release.sealed,
-        apply(release.sealed, changed, ReleaseSpec(seed=3, keep="region", accept_kept=True)).table,
+        apply(release.sealed, changed, ReleaseSpec(seed=3, keep="region", accept_kept=True, accept_drift=True)).table,
         columns="colour",
     )
     assert any("do not fit these rows" in note for note in found.notes)

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 UNSEEDED = "sanitise people.csv --secret illness --no-report"  # which the ledger remembers
 RELEASE = f"{UNSEEDED} --seed 5 --into out"
-AUDIT = "audit out/protocol.json people.csv --secret illness --sanitised out/sanitised.csv"
-ESTIMATE = "estimate out/protocol.json out/sanitised.csv"
+AUDIT = "audit out/owner/protocol.json people.csv --secret illness --sanitised out/public/sanitised.csv"
+ESTIMATE = "estimate out/owner/protocol.json out/public/sanitised.csv"
 DESIGN = "design people.csv --secret illness --into protocol.json"
 SOLVE = "solve counts.csv"
 MERGED = "--merge-secrets asthma,flu=lungs"
@@ -38,7 +38,7 @@ PROMISES = (
         "promise srlip for information", "--publish town,age --bin age=0,40 -e 0.2 --promise srlip --for information"
     ),
     _release("two columns", "--publish job,town --epsilon 0.5", AUDIT),
-    _release("two secrets", "--secret town --publish job --epsilon 0.7", "audit out/protocol.json people.csv"),
+    _release("two secrets", "--secret town --publish job --epsilon 0.7", "audit out/owner/protocol.json people.csv"),
     _release("population", "--publish job --epsilon 1.5 --population 95%", AUDIT),
     _release("population automatic", "--publish job --epsilon 1.5 --population auto"),
     _release("population ldp", "--publish job --epsilon 2 --promise ldp --population 90%", AUDIT),
@@ -115,7 +115,7 @@ OTHERS = (
         (
             "scan people.csv --secret illness --domain domain.json",
             f"{RELEASE} --publish job --epsilon 2 --design-epsilon 3 --domain domain.json",
-            "audit out/protocol.json people.csv --secret illness --domain domain.json",
+            "audit out/public/protocol.json people.csv --secret illness --domain domain.json",
         ),
     ),
     Case(
@@ -137,7 +137,7 @@ OTHERS = (
             "keygen owner.pem",
             "keygen rows.key --rows",
             f"{RELEASE} --publish job --epsilon 0.5 --method randomised-response",
-            "sign out/protocol.json out/sanitised.csv --key owner.pem",
+            "sign out/owner/protocol.json out/public/sanitised.csv --key owner.pem",
             f"{AUDIT} --signed-by owner.public.pem",
         ),
         False,
@@ -148,7 +148,7 @@ OTHERS = (
             f"{UNSEEDED} --publish job --epsilon 0.5 --method randomised-response --into out",
             f"{UNSEEDED} --publish town --epsilon 0.2 --method randomised-response --into refused",
             f"{UNSEEDED} --publish town --epsilon 0.2 --method randomised-response --into again --again",
-            "audit out/protocol.json people.csv --with again/protocol.json",
+            "audit out/owner/protocol.json people.csv --with again/owner/protocol.json",
         ),
         False,
     ),

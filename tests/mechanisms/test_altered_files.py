@@ -35,7 +35,7 @@ def released(some: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def content_of(folder: Path) -> Content:
-    content: Content = json.loads((folder / "protocol.json").read_text(encoding="utf-8"))
+    content: Content = json.loads((folder / "owner" / "protocol.json").read_text(encoding="utf-8"))
     return content
 
 
@@ -96,7 +96,7 @@ def test_combinations_that_repeat_or_name_no_label_are_refused(
     change, part = COMBINATIONS[what]
     content = content_of(released / method)
     change(content)
-    path, drawn = altered(content, tmp_path / "protocol.json"), released / method / "sanitised.csv"
+    path, drawn = altered(content, tmp_path / "protocol.json"), released / method / "public" / "sanitised.csv"
     for command in (["audit", path, some], ["audit", path, some, "--sanitised", drawn], ["estimate", path, drawn]):
         sentence = turned_down(capsys, *command)
         assert sentence.startswith("ProtocolFileError: ")
@@ -183,7 +183,7 @@ def test_a_file_that_contradicts_itself_is_refused_in_one_sentence_by_audit_and_
 ) -> None:
     content = content_of(released / method)
     (CHAINS if method == "chain" else PRODUCTS)[what](content)
-    path, drawn = altered(content, tmp_path / "protocol.json"), released / method / "sanitised.csv"
+    path, drawn = altered(content, tmp_path / "protocol.json"), released / method / "public" / "sanitised.csv"
     for command in (["audit", path, some], ["audit", path, some, "--sanitised", drawn], ["estimate", path, drawn]):
         assert turned_down(capsys, *command).startswith("ProtocolFileError: ")
 
@@ -192,7 +192,7 @@ def test_what_was_released_is_accepted_before_it_is_altered(
     some: Path, released: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for method in METHODS:
-        drawn = released / method / "sanitised.csv"
+        drawn = released / method / "public" / "sanitised.csv"
         path = altered(content_of(released / method), released / method / "again.json")
         assert found_by(capsys, "audit", path, some, "--sanitised", drawn)["holds"]
         assert found_by(capsys, "estimate", path, drawn)["tables"]
@@ -204,7 +204,7 @@ def test_a_context_that_rows_came_to_cannot_be_left_out(
     content = content_of(released / "chain")
     content["law"]["steps"][-1]["contexts"].pop(0)
     path = altered(content, tmp_path / "protocol.json")
-    sentence = turned_down(capsys, "audit", path, some, "--sanitised", released / "chain" / "sanitised.csv")
+    sentence = turned_down(capsys, "audit", path, some, "--sanitised", released / "chain" / "public" / "sanitised.csv")
     assert sentence.startswith("GuaranteeError: ")
     assert "must be an output" in sentence
 

@@ -167,6 +167,18 @@ def test_a_draw_depends_on_a_records_own_values_and_words_alone() -> None:
         np.testing.assert_array_equal(mechanism.draw(codes[low:high], stream.rows(low, high - low)), whole[low:high])
 
 
+@pytest.mark.parametrize(("secrets", "columns", "promise"), [(2, 200, LIP(1.0)), (3, 40, LDP(1.0))])
+def test_hundreds_of_columns_are_released_and_anybody_repeats_the_proof(
+    secrets: int, columns: int, promise: Promise
+) -> None:
+    model = random_model(np.random.default_rng(1), secrets, [3] * columns, skew=40.0)
+    design = design_real_or_synthetic(model, promise, classes=12, proof_records=1 << 16)
+    assert 0.3 < design.real_share < 0.95
+    check_slacks(design.mechanism, KeyStream.from_seed(99), 1 << 17)
+    louder = replace(design.mechanism, slacks=design.mechanism.slacks * 3 // 2)
+    assert not simulated_slacks(louder, KeyStream.from_seed(99), 1 << 16).fit(louder)
+
+
 def test_a_record_that_the_model_rules_out_is_always_replaced() -> None:
     for number in range(2, 30, 3):
         mechanism = design_number(number).mechanism

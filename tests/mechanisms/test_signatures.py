@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -41,15 +42,15 @@ def out(some: Path, keys: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
     """A signed release."""
     into = tmp_path_factory.mktemp("signed") / "out"
     found = told(*sanitise(some, into, "--sign", keys / "mine.pem"))
-    assert found["signature"] == str(into / "protocol.json.sig")
+    assert found["signature"] == str(into / "owner" / "protocol.json.sig")
     return into
 
 
 def copied(out: Path, into: Path, **changed: Callable[[bytes], bytes]) -> Path:
-    into.mkdir()
-    for name in ("protocol.json", "sanitised.csv", "protocol.json.sig"):
-        held = (out / name).read_bytes()
-        (into / name).write_bytes(changed.get(name.replace(".", "_"), bytes)(held))
+    for name in ("owner/protocol.json", "public/sanitised.csv", "owner/protocol.json.sig"):
+        path = into / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(changed.get(path.name.replace(".", "_"), bytes)((out / name).read_bytes()))
     return into
 
 
@@ -65,12 +66,12 @@ def test_a_signed_release_says_whose_it_is(
     some: Path, out: Path, keys: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     mark = signatures.fingerprint(signatures.load_public_key(keys / "mine.public.pem"))
-    files = [out / "protocol.json", some, "--sanitised", out / "sanitised.csv"]
+    files = [out / "owner" / "protocol.json", some, "--sanitised", out / "public" / "sanitised.csv"]
     found = found_by(capsys, "audit", *files, "--signed-by", keys / "mine.public.pem")
     assert found["signed_by"] == {"fingerprint": mark, "asked_for": True, "with_table": True}
     _, text, _ = said(capsys, "audit", *files)
     assert f"{mark}, a key that was not asked for" in text
-    estimate = ["estimate", out / "protocol.json", out / "sanitised.csv"]
+    estimate = ["estimate", out / "owner" / "protocol.json", out / "public" / "sanitised.csv"]
     found = found_by(capsys, *estimate, "--signed-by", keys / "mine.public.pem")
     assert found["signed_by"] == {"fingerprint": mark, "asked_for": True}
     assert f"Signed by {mark}, a key that was not asked for." in said(capsys, *estimate)[1]
@@ -84,13 +85,13 @@ def spaced(held: bytes) -> bytes:
 ALTERED: dict[str, tuple[dict[str, Callable[[bytes], bytes]], str]] = {
     "another table": (
         {"sanitised_csv": lambda held: held + b"HS-grad\n"},
-        "'{}/sanitised.csv' must be what was signed",
+        "'{}/public/sanitised.csv' must be what was signed",
     ),
     "the table in other bytes": (
         {"sanitised_csv": lambda held: held.replace(b"\n", b"\r\n")},
         "must be what was signed",
     ),
-    "a protocol in other bytes": ({"protocol_json": spaced}, "'{}/protocol.json' must be what was signed"),
+    "a protocol in other bytes": ({"protocol_json": spaced}, "'{}/owner/protocol.json' must be what was signed"),
     "a signature cut short": ({"protocol_json_sig": lambda held: held[:-20]}, "must be a signature that sign wrote"),
     "another version": (
         {"protocol_json_sig": lambda held: held.replace(b'"version": 1', b'"version": true')},
@@ -116,7 +117,7 @@ def test_files_that_were_not_signed_so_are_refused(
     changed, part = ALTERED[what]
     into = copied(out, tmp_path / "out", **changed)
     key = ["--signed-by", keys / "mine.public.pem"] if asked else []
-    protocol, table = into / "protocol.json", into / "sanitised.csv"
+    protocol, table = into / "owner" / "protocol.json", into / "public" / "sanitised.csv"
     by_table = "sanitised_csv" in changed  # of which apply knows nothing
     drawing = [] if by_table else [["apply", protocol, some, "--into", tmp_path / "drawn.csv"]]
     for words in (["audit", protocol, some, "--sanitised", table], ["estimate", protocol, table], *drawing):
@@ -127,46 +128,59 @@ def test_files_that_were_not_signed_so_are_refused(
 
 
 def test_the_signature_of_a_file_that_is_its_owners_is_its_owners_too(out: Path, keys: Path, tmp_path: Path) -> None:
-    assert (out / "protocol.json.sig").stat().st_mode & 0o777 == 0o600
+    assert (out / "owner" / "protocol.json.sig").stat().st_mode & 0o777 == 0o600
     into = copied(out, tmp_path / "out")
-    (into / "protocol.json.sig").chmod(0o644)
-    told("sign", into / "protocol.json", into / "sanitised.csv", "--key", keys / "mine.pem", "--force")
-    assert (into / "protocol.json.sig").stat().st_mode & 0o777 == 0o600
-    SealedProtocol.load(into / "protocol.json").save(tmp_path / "saved.json")
+    (into / "owner" / "protocol.json.sig").chmod(0o644)
+    told(
+        "sign",
+        into / "owner" / "protocol.json",
+        into / "public" / "sanitised.csv",
+        "--key",
+        keys / "mine.pem",
+        "--force",
+    )
+    assert (into / "owner" / "protocol.json.sig").stat().st_mode & 0o777 == 0o600
+    SealedProtocol.load(into / "owner" / "protocol.json").save(tmp_path / "saved.json")
     assert (tmp_path / "saved.json").stat().st_mode & 0o777 == 0o600
 
 
 def test_apply_draws_with_what_was_signed_and_says_by_whom(
     some: Path, out: Path, keys: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ["apply", out / "protocol.json", some, "--into", tmp_path / "drawn.csv", "--again"]
+    words = ["apply", out / "owner" / "protocol.json", some, "--into", tmp_path / "drawn.csv", "--again"]
     found = found_by(capsys, *words, "--signed-by", keys / "mine.public.pem")
     assert found["signed_by"]["asked_for"]
     assert not found_by(capsys, *words, "--force")["signed_by"]["asked_for"]
     sentence = turned_down(capsys, *words, "--force", "--signed-by", keys / "another.public.pem")
     assert "must be signed with the key" in sentence
     frame, mine = pl.read_csv(some, infer_schema=False), ReleaseSpec(signed_by=keys / "mine.public.pem")
-    signer = apply(out / "protocol.json", frame, mine).signer
+    signer = apply(out / "owner" / "protocol.json", frame, mine).signer
     assert signer is not None
     assert signer.fingerprint == found["signed_by"]["fingerprint"]
     with pytest.raises(ParameterError, match="A signature is of a file"):
-        apply(SealedProtocol.load(out / "protocol.json"), frame, mine)
+        apply(SealedProtocol.load(out / "owner" / "protocol.json"), frame, mine)
 
 
 def test_another_key_and_no_signature_are_refused_where_a_key_was_asked_for(
     some: Path, out: Path, keys: Path, tmp_path: Path
 ) -> None:
     another = ["--signed-by", keys / "another.public.pem"]
-    refused(["audit", out / "protocol.json", some, *another], "SignatureError", "must be signed with the key SHA256:")
+    refused(
+        ["audit", out / "owner" / "protocol.json", some, *another],
+        "SignatureError",
+        "must be signed with the key SHA256:",
+    )
     bare = copied(out, tmp_path / "bare")
-    (bare / "protocol.json.sig").unlink()
-    refused(["audit", bare / "protocol.json", some, *another], "SignatureError", "must be signed; there is no")
-    estimate = ["estimate", bare / "protocol.json", bare / "sanitised.csv"]
+    (bare / "owner" / "protocol.json.sig").unlink()
+    refused(
+        ["audit", bare / "owner" / "protocol.json", some, *another], "SignatureError", "must be signed; there is no"
+    )
+    estimate = ["estimate", bare / "owner" / "protocol.json", bare / "public" / "sanitised.csv"]
     refused([*estimate, *another], "SignatureError", "must be signed; there is no")
     assert told(*estimate)["signed_by"] is None
     # Signed with another key by someone who swapped the table: the owner's public key tells.
-    (bare / "sanitised.csv").write_bytes((bare / "sanitised.csv").read_bytes() + b"HS-grad\n")
-    told("sign", bare / "protocol.json", bare / "sanitised.csv", "--key", keys / "another.pem")
+    (bare / "public" / "sanitised.csv").write_bytes((bare / "public" / "sanitised.csv").read_bytes() + b"HS-grad\n")
+    told("sign", bare / "owner" / "protocol.json", bare / "public" / "sanitised.csv", "--key", keys / "another.pem")
     refused([*estimate, "--signed-by", keys / "mine.public.pem"], "SignatureError", "it is signed with SHA256:")
 
 
@@ -200,9 +214,13 @@ def test_keys_of_openssl_serve_too(some: Path, out: Path, tmp_path: Path, capsys
     key.chmod(0o600)
     public.write_text(OPENSSL_PUBLIC)
     into = copied(out, tmp_path / "out")
-    assert "exists already" in turned_down(capsys, "sign", into / "protocol.json", into / "sanitised.csv", "--key", key)
-    mark = found_by(capsys, "sign", into / "protocol.json", into / "sanitised.csv", "--key", key, "--force")
-    found = found_by(capsys, "audit", into / "protocol.json", some, "--signed-by", public)
+    assert "exists already" in turned_down(
+        capsys, "sign", into / "owner" / "protocol.json", into / "public" / "sanitised.csv", "--key", key
+    )
+    mark = found_by(
+        capsys, "sign", into / "owner" / "protocol.json", into / "public" / "sanitised.csv", "--key", key, "--force"
+    )
+    found = found_by(capsys, "audit", into / "owner" / "protocol.json", some, "--signed-by", public)
     assert found["signed_by"]["fingerprint"] == mark["signed_by"]
     assert found["signed_by"]["with_table"] is False
 
@@ -210,7 +228,13 @@ def test_keys_of_openssl_serve_too(some: Path, out: Path, tmp_path: Path, capsys
 def test_a_release_that_replaces_a_signed_one_does_not_stand_beside_its_signature(
     some: Path, out: Path, tmp_path: Path
 ) -> None:
-    into = copied(out, tmp_path / "again")
+    into = tmp_path / "again"
+    shutil.copytree(out, into)
     told(*sanitise(some, into, "--force", "--again"))
-    assert not (into / "protocol.json.sig").exists()
-    assert told("audit", into / "protocol.json", some, "--sanitised", into / "sanitised.csv")["signed_by"] is None
+    assert not (into / "owner" / "protocol.json.sig").exists()
+    assert (
+        told("audit", into / "owner" / "protocol.json", some, "--sanitised", into / "public" / "sanitised.csv")[
+            "signed_by"
+        ]
+        is None
+    )

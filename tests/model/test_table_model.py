@@ -50,11 +50,12 @@ def test_where_secrets_differ_little_shrinking_brings_the_model_nearer_to_the_ta
 
 def test_secrets_with_few_rows_are_one_group_with_enough_of_them() -> None:
     calm = np.full(4, 100.0)
-    assert pool_secrets(np.array([900.0, 800.0, 500.0, 300.0]), calm) == [[0], [1], [2], [3]]
-    assert pool_secrets(np.array([900.0, -3.0, 500.0, 230.0]), calm) == [[0], [2], [1, 3]]
-    assert pool_secrets(np.array([900.0, 150.0, 500.0, 130.0]), calm) == [[0], [2], [1, 3]]
-    assert pool_secrets(np.array([9.0, 5.0, 7.0, 3.0]), calm) == [[0, 1, 2, 3]]
-    assert pool_secrets(np.array([900.0, 800.0, 500.0, 300.0]), np.full(4, 1e4)) == [[0], [1], [2, 3]]
+    assert pool_secrets(np.array([900.0, 800.0, 500.0, 300.0]), calm, 10_000) == [[0], [1], [2], [3]]
+    assert pool_secrets(np.array([900.0, -3.0, 500.0, 230.0]), calm, 10_000) == [[0], [2], [1, 3]]
+    assert pool_secrets(np.array([900.0, 150.0, 500.0, 130.0]), calm, 10_000) == [[0], [2], [1, 3]]
+    assert pool_secrets(np.array([9.0, 5.0, 7.0, 3.0]), calm, 10_000) == [[0, 1, 2, 3]]
+    assert pool_secrets(np.array([9.0, 5.0, 7.0, 3.0]), np.full(4, 0.1), 24) == [[0], [1], [2], [3]]
+    assert pool_secrets(np.array([900.0, 800.0, 500.0, 300.0]), np.full(4, 1e4), 10_000) == [[0], [1], [2, 3]]
 
 
 def test_a_model_is_written_read_and_groups_secrets() -> None:

@@ -291,7 +291,7 @@ def test_the_bytes_of_a_frame_are_in_published_order(kind: str, tmp_path: Path) 
             check(raw, plain(release.table).select("text", "few"), [name for name in keep if name != "few"])
     few = pf.sanitise(frame, pf.ReleaseSpec(promise=pf.LIP(0.5), **asked, keep=["text", "few"], accept_kept=True))
     for suffix in (".csv", ".parquet", ".arrow"):
-        path = few.save(tmp_path / suffix[1:], suffix) / f"sanitised{suffix}"
+        path = few.save(tmp_path / suffix[1:], suffix) / "public" / f"sanitised{suffix}"
         check(content(path), read(path).select("text", "few"), ["text"])
 
 

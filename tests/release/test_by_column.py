@@ -44,10 +44,10 @@ def test_a_release_by_column_is_certified_again_and_judged_by_an_audit(
     assert done.sealed.mechanism.kind == method
     assert done.sealed.epsilon <= promise.epsilon
     assert done.unchanged == pytest.approx(done.unchanged_expected, abs=0.05)
-    published = pl.read_csv(tmp_path / "out" / "sanitised.csv")
+    published = pl.read_csv(tmp_path / "out" / "public" / "sanitised.csv")
     assert published.columns == list(PUBLISH)
-    protocol = tmp_path / "out" / "protocol.json"
-    found = audit(protocol, table, sanitised=tmp_path / "out" / "sanitised.csv")
+    protocol = tmp_path / "out" / "owner" / "protocol.json"
+    found = audit(protocol, table, sanitised=tmp_path / "out" / "public" / "sanitised.csv")
     assert found.certified == pytest.approx(done.sealed.epsilon, abs=1e-9)
     assert found.draw is not None
     # The original rows, published as they are, are not what this protocol draws.
@@ -87,12 +87,14 @@ def test_methods_by_column_publish_original_values_on_request(
             into=tmp_path / "out",
         ),
     )
-    before, after = pl.read_csv(table), pl.read_csv(tmp_path / "out" / "sanitised.csv")
+    before, after = pl.read_csv(table), pl.read_csv(tmp_path / "out" / "public" / "sanitised.csv")
     for column in PUBLISH:
         assert set(after[column]) <= set(before[column])
     assert done.sealed.epsilon <= promise.epsilon
     assert done.unchanged == pytest.approx(done.unchanged_expected, abs=0.05)
-    assert audit(tmp_path / "out" / "protocol.json", table, sanitised=tmp_path / "out" / "sanitised.csv").draw
+    assert audit(
+        tmp_path / "out" / "owner" / "protocol.json", table, sanitised=tmp_path / "out" / "public" / "sanitised.csv"
+    ).draw
 
 
 def test_a_factor_with_one_output_is_published(table: Path) -> None:
@@ -120,7 +122,7 @@ def test_an_audit_names_the_worst_side_channel(method: str, promise: Promise, ta
         table,
         replace(ReleaseSpec(secret=SECRET, publish=PUBLISH, promise=promise, method=method), into=tmp_path / "out"),
     )
-    found = audit(tmp_path / "out" / "protocol.json", table).side_channel
+    found = audit(tmp_path / "out" / "owner" / "protocol.json", table).side_channel
     assert found is not None
     assert found.exact
     assert found.text.startswith("someone who knows ")

@@ -167,8 +167,8 @@ def test_every_function_gives_what_it_gives_for_rows_that_are_numbered(index: st
 
     saved = pf.sanitise(rows, pf.ReleaseSpec(promise=pf.LIP(EPSILON), **asked, keep="town")).save(tmp_path / "release")
     rows.to_csv(tmp_path / "table.csv", index=False)
-    released_file = saved / "sanitised.csv"
-    audit = pf.audit(saved / "protocol.json", tmp_path / "table.csv", sanitised=released_file, keep=["town"])
+    released_file = saved / "public" / "sanitised.csv"
+    audit = pf.audit(saved, tmp_path / "table.csv", sanitised=released_file, keep=["town"])
     assert audit.kept is not None
     assert audit.certified < audit.kept.epsilon <= EPSILON  # towns add a little
 

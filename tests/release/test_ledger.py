@@ -54,7 +54,7 @@ def test_a_second_release_of_the_same_rows_is_refused_with_what_both_say_togethe
     assert done["ledger"]["file"] == str(people.parent / NAME)
     assert (people.parent / NAME).stat().st_mode & 0o777 == 0o600
     again = sanitise(people, tmp_path / "two", publish="sex", secret="income", epsilon=0.1)
-    protocol = tmp_path / "one" / "protocol.json"
+    protocol = tmp_path / "one" / "owner" / "protocol.json"
     leak = audit_composition([protocol, protocol], people).composed.epsilon
     assert leak > 0.1
     refused(
@@ -68,7 +68,7 @@ def test_a_second_release_of_the_same_rows_is_refused_with_what_both_say_togethe
     assert not (tmp_path / "two").exists()
     twice = told(*again, "--again")
     assert twice["ledger"]["together"] == pytest.approx(leak)
-    assert twice["ledger"]["repeats"] == [str(tmp_path / "one" / "sanitised.csv")]
+    assert twice["ledger"]["repeats"] == [str(tmp_path / "one" / "public" / "sanitised.csv")]
     assert states(people) == [FINISHED, FINISHED]
 
 
@@ -161,7 +161,7 @@ def test_what_a_killed_run_had_begun_is_settled_by_looking(people: Path, tmp_pat
     altered(people, state=BEGUN, run=dead)
     with pytest.raises(LedgerError, match="was made on"):  # it stands, so it was finished
         release(people, "two")
-    (tmp_path / "out" / "protocol.json").unlink()
+    (tmp_path / "out" / "owner" / "protocol.json").unlink()
     assert noted(people, "two").repeats == ()  # it never stood
     assert states(people) == [FINISHED]
 
@@ -170,7 +170,7 @@ def test_a_release_that_another_run_is_making_counts(people: Path, tmp_path: Pat
     from privacyfunnel.release.ledger.ledger_file import _this_run
 
     release(people)
-    (tmp_path / "out" / "protocol.json").unlink()
+    (tmp_path / "out" / "owner" / "protocol.json").unlink()
     for run in (_this_run(), "elsewhere 1 1"):
         altered(people, state=BEGUN, run=run)
         with pytest.raises(LedgerError, match="is just being made"):
@@ -245,7 +245,13 @@ def test_another_ledger_can_be_named_and_is_used_by_audit(people: Path, tmp_path
     assert found["ledger"]["file"] == str(book)
     assert json.loads(book.read_text())["privacyfunnel"] == "ledger"
     assert not (people.parent / NAME).exists()
-    words = ["audit", tmp_path / "out" / "protocol.json", people, "--sanitised", tmp_path / "out" / "sanitised.csv"]
+    words = [
+        "audit",
+        tmp_path / "out" / "owner" / "protocol.json",
+        people,
+        "--sanitised",
+        tmp_path / "out" / "public" / "sanitised.csv",
+    ]
     assert found_by(capsys, *words, "--ledger", book)["draw"]["row_by_row"]
     assert not found_by(capsys, *words)["draw"]["row_by_row"]
 
@@ -330,7 +336,14 @@ def test_a_pipe_is_no_ledger_and_one_that_is_named_must_be_there(people: Path, t
     assert "damaged or altered" in turned_down(capsys, *words, tmp_path / "pipe")
     found_by(capsys, *words, tmp_path / "ledger")
     out = tmp_path / "out"
-    audit = ["audit", out / "protocol.json", people, "--sanitised", out / "sanitised.csv", "--ledger"]
+    audit = [
+        "audit",
+        out / "owner" / "protocol.json",
+        people,
+        "--sanitised",
+        out / "public" / "sanitised.csv",
+        "--ledger",
+    ]
     assert found_by(capsys, *audit, tmp_path / "ledger")["draw"]["consistent"]
     assert "must be there" in turned_down(capsys, *audit, tmp_path / "nowhere")
 

@@ -15,7 +15,7 @@ from privacyfunnel.release import shuffle
 from privacyfunnel.release.ledger.ledger_file import Ledger
 from privacyfunnel.spec import ReleaseSpec
 from privacyfunnel.tables.readers.table_files import open_table
-from tests.commands import found_by, said
+from tests.commands import files_of, found_by, said
 
 N = 2000
 
@@ -82,7 +82,7 @@ def test_files_of_every_format_are_shuffled_alike_in_memory_and_on_disk(
     found = pl.concat(open_table(release.table).batches(["x", "id"])).cast(pl.String)
     expected = pl.DataFrame(sanitise(people(), order).table).cast(pl.String)
     assert found.equals(expected)
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["protocol.json", f"sanitised{suffix}"]
+    assert files_of(tmp_path / "out") == {"owner/protocol.json", "owner/report.html", f"public/sanitised{suffix}"}
 
 
 def test_the_summary_and_a_scan_say_in_numbers_what_the_order_tells(
@@ -114,7 +114,7 @@ def test_the_summary_and_a_scan_say_in_numbers_what_the_order_tells(
     assert kept["id"]["tells"]["guessed"] > 0.99
     assert [kept["sex"]["tells_rows_apart"], kept["sex"]["sorted"]] == [False, False]
     assert any("id tells rows apart" in sentence for sentence in found["not_promised"])
-    published = pl.read_csv(tmp_path / "out" / "sanitised.csv")["id"]
+    published = pl.read_csv(tmp_path / "out" / "public" / "sanitised.csv")["id"]
     assert not published.is_sorted()
     assert published.sort().to_list() == list(range(48_842))
 
@@ -122,7 +122,7 @@ def test_the_summary_and_a_scan_say_in_numbers_what_the_order_tells(
     assert code == 0
     assert "that of the table, as asked; in the order of the table, the secret of 99.9" in out
     assert "The rows are in the order of the table. Whoever knows that order" in out
-    assert pl.read_csv(tmp_path / "kept" / "sanitised.csv")["id"].is_sorted()
+    assert pl.read_csv(tmp_path / "kept" / "public" / "sanitised.csv")["id"].is_sorted()
 
     look = found_by(capsys, "scan", table, "-s", "occupation")["order"]
     assert look["guessed"] > 0.99
@@ -136,25 +136,11 @@ def test_no_public_page_says_how_far_the_order_tells_the_secret(
 ) -> None:
     table = tmp_path / "people.csv"
     people().write_csv(table)
-    words = [
-        "sanitise",
-        table,
-        "-s",
-        "s",
-        "-p",
-        "x",
-        "-e",
-        1,
-        "--keep",
-        "id",
-        "--accept-kept",
-        "--keep-order",
-        "--public-report",
-    ]
+    words = ["sanitise", table, "-s", "s", "-p", "x", "-e", 1, "--keep", "id", "--accept-kept", "--keep-order"]
     code, out, _ = said(capsys, *words, "--into", tmp_path / "out")
     assert code == 0
     assert "base rate" in out
-    page = next(path for path in (tmp_path / "out").iterdir() if "public" in path.name)
+    page = tmp_path / "out" / "public" / "README.html"
     assert "The rows are in the order of the table" in page.read_text(encoding="utf-8")
     assert "base rate" not in page.read_text(encoding="utf-8")
 
@@ -182,20 +168,22 @@ def test_an_audit_undoes_the_order_by_the_ledger_or_judges_counts(
     tmp_path: Path, method: str, publish: tuple[str, ...]
 ) -> None:
     table, out = released(tmp_path, method, *publish)
-    by_row = audit(out / "protocol.json", table, sanitised=out / "sanitised.csv").draw
+    by_row = audit(out / "owner" / "protocol.json", table, sanitised=out / "public" / "sanitised.csv").draw
     nothing = knows_nothing(tmp_path / "none")
-    by_counts = audit(out / "protocol.json", table, sanitised=out / "sanitised.csv", ledger=nothing).draw
+    by_counts = audit(
+        out / "owner" / "protocol.json", table, sanitised=out / "public" / "sanitised.csv", ledger=nothing
+    ).draw
     assert by_row is not None
     assert by_counts is not None
     assert (by_row.paired, by_counts.paired) == (True, False)
     assert by_counts.untested == ()
     assert 0 < by_counts.degrees < by_row.degrees
     # Outputs handed to other rows: counts are the same, so only who knows the order finds it out.
-    rows = pl.read_csv(out / "sanitised.csv", infer_schema=False)
+    rows = pl.read_csv(out / "public" / "sanitised.csv", infer_schema=False)
     rows.select(pl.all().sort_by(rows.columns[0])).write_csv(out / "sorted.csv")
     with pytest.raises(GuaranteeError):
-        audit(out / "protocol.json", table, sanitised=out / "sorted.csv")
-    assert audit(out / "protocol.json", table, sanitised=out / "sorted.csv", ledger=nothing).draw is not None
+        audit(out / "owner" / "protocol.json", table, sanitised=out / "sorted.csv")
+    assert audit(out / "owner" / "protocol.json", table, sanitised=out / "sorted.csv", ledger=nothing).draw is not None
     # Another law: counts tell.
     first = rows.columns[0]
     fourth = pl.int_range(pl.len()) % 4 == 0
@@ -203,12 +191,12 @@ def test_an_audit_undoes_the_order_by_the_ledger_or_judges_counts(
         out / "other.csv"
     )
     with pytest.raises(GuaranteeError):
-        audit(out / "protocol.json", table, sanitised=out / "other.csv", ledger=nothing)
+        audit(out / "owner" / "protocol.json", table, sanitised=out / "other.csv", ledger=nothing)
 
 
 def test_an_audit_says_when_only_counts_were_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table, out = released(tmp_path, "randomised-response")
-    words = ["audit", out / "protocol.json", table, "--sanitised", out / "sanitised.csv"]
+    words = ["audit", out / "owner" / "protocol.json", table, "--sanitised", out / "public" / "sanitised.csv"]
     assert found_by(capsys, *words)["draw"]["row_by_row"] is True
     code, told, _ = said(capsys, *words, "--ledger", knows_nothing(tmp_path / "none"))
     assert code == 0

@@ -23,7 +23,7 @@ from privacyfunnel.release.output_layout import detect_layout, output_layout
 from privacyfunnel.release.sanitise import sanitise
 from privacyfunnel.report.changes import changes
 from privacyfunnel.spec import ReleaseSpec
-from tests.commands import found_by, turned_down
+from tests.commands import files_of, found_by, turned_down
 from tests.mechanisms.kinds import JOINT, MAKERS, STREAM, codes_for, sealed_of
 
 CODED = ["optimum", "product", "chain"]
@@ -139,7 +139,7 @@ def test_a_release_has_values_codes_and_a_codebook_that_other_programs_read_as_t
     book = Path(found["codebook"])
     assert book.name == ("codebook.tsv" if suffix == "tsv" else "codebook.csv")
     tab = "\t" if suffix == "tsv" else ","
-    path = into / f"sanitised.{suffix}"
+    path = into / "public" / f"sanitised.{suffix}"
     table = pd.read_parquet(path) if suffix == "parquet" else pd.read_csv(path, sep=tab)
     assert table.columns.tolist() == ["town", "outcome 2", "outcome"]
     assert set(table["town"]) <= set(HOSTILE)
@@ -150,7 +150,7 @@ def test_a_release_has_values_codes_and_a_codebook_that_other_programs_read_as_t
     assert codes.groupby("outcome 2")["chance"].sum().to_numpy() == pytest.approx(1.0, abs=0.005)
     likely = codes.drop_duplicates("outcome 2").set_index("outcome 2")["town"]
     assert (table["outcome 2"].map(likely) == table["town"]).all()
-    audit = ["audit", into / "protocol.json", people, "--sanitised", path, "--keep", "outcome"]
+    audit = ["audit", into / "owner" / "protocol.json", people, "--sanitised", path, "--keep", "outcome"]
     assert "leaks together with the kept column outcome" in turned_down(capsys, *audit)
 
 
@@ -163,8 +163,8 @@ def test_estimates_from_codes_and_from_labels_are_the_same(
         into = tmp_path / way
         found = found_by(capsys, *words(people, into, *more, "--as", way, publish=publish))
         assert (found["codebook"] is not None) == (way == "outcomes")
-        assert (into / "codebook.csv").exists() == (way == "outcomes")
-        shares.append(estimate(into / "protocol.json", into / "sanitised.csv").to_frame())
+        assert (into / "owner" / "codebook.csv").exists() == (way == "outcomes")
+        shares.append(estimate(into / "owner" / "protocol.json", into / "public" / "sanitised.csv").to_frame())
     assert shares[0].equals(shares[1])
 
 
@@ -173,12 +173,12 @@ def test_an_audit_finds_altered_values_beside_true_codes(
 ) -> None:
     into, altered = tmp_path / "out", tmp_path / "altered.csv"
     found_by(capsys, *words(people, into))
-    with (into / "sanitised.csv").open(encoding="utf-8", newline="") as file:
+    with (into / "public" / "sanitised.csv").open(encoding="utf-8", newline="") as file:
         header, first, *rest = csv.reader(file)
     first[0] = next(town for town in HOSTILE if town != first[0])
     with altered.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows([header, first, *rest])
-    said = turned_down(capsys, "audit", into / "protocol.json", people, "--sanitised", altered)
+    said = turned_down(capsys, "audit", into / "owner" / "protocol.json", people, "--sanitised", altered)
     assert "must be an output its protocol can give; 1 of 3,000 are not" in said
 
 
@@ -188,14 +188,16 @@ def test_a_codebook_is_neither_overwritten_nor_left_beside_another_release(
     into = tmp_path / "out"
     into.mkdir()
     (into / "codebook.csv").write_text("mine")
-    assert "codebook.csv' exists already" in turned_down(capsys, *words(people, into))
+    assert "out' exists already" in turned_down(capsys, *words(people, into))
+    assert "such as 'codebook.csv'" in turned_down(capsys, *words(people, into, "--force"))
     assert [path.name for path in into.iterdir()] == ["codebook.csv"]
-    found_by(capsys, *words(people, into, "--force"))
-    assert (into / "codebook.csv").read_text(encoding="utf-8").startswith("outcome,town,chance")
+    (into / "codebook.csv").unlink()
+    found_by(capsys, *words(people, into))
+    assert (into / "owner" / "codebook.csv").read_text(encoding="utf-8").startswith("outcome,town,chance")
     plain = found_by(capsys, *words(people, into, "--force", "--method", "randomised-response"))
     assert plain["codebook"] is None
-    assert sorted(path.name for path in into.iterdir()) == ["protocol.json", "sanitised.csv"]
-    assert "outcomes" not in json.loads((into / "protocol.json").read_text(encoding="utf-8"))
+    assert files_of(into) == {"owner/protocol.json", "public/sanitised.csv"}
+    assert "outcomes" not in json.loads((into / "owner" / "protocol.json").read_text(encoding="utf-8"))
 
 
 def test_excel_safe_tables_and_codebooks_hold_no_formula_and_are_read_again(
@@ -203,10 +205,13 @@ def test_excel_safe_tables_and_codebooks_hold_no_formula_and_are_read_again(
 ) -> None:
     found_by(capsys, *words(people, tmp_path / "safe", "--excel-safe"))
     found_by(capsys, *words(people, tmp_path / "bare"))
-    for name in ("sanitised.csv", "codebook.csv"):
+    for name in ("public/sanitised.csv", "owner/codebook.csv"):
         assert "=1+1" in set(pd.read_csv(tmp_path / "bare" / name)["town"])
         assert not pd.read_csv(tmp_path / "safe" / name)["town"].str.startswith("=").any()
-    one, two = (estimate(tmp_path / at / "protocol.json", tmp_path / at / "sanitised.csv") for at in ("safe", "bare"))
+    one, two = (
+        estimate(tmp_path / at / "owner" / "protocol.json", tmp_path / at / "public" / "sanitised.csv")
+        for at in ("safe", "bare")
+    )
     assert one.to_frame().equals(two.to_frame())
 
 

@@ -24,8 +24,9 @@ from privacyfunnel.release.design import design
 from privacyfunnel.release.findings.findings import Findings
 from privacyfunnel.release.findings.population import population_bound
 from privacyfunnel.release.sanitise import Release, sanitise
-from privacyfunnel.report.release_page import Occasion, owner_page, public_page
+from privacyfunnel.report.release_page import Occasion, owner_page
 from privacyfunnel.spec import ReleaseSpec
+from tests.report.released import readme
 from tests.strategies import joints, protocols_for
 
 OCCASION = Occasion(datetime(2026, 1, 2, 3, 4, tzinfo=UTC), "people.csv", "privacyfunnel sanitise people.csv")
@@ -139,7 +140,7 @@ def test_the_figure_is_in_the_owners_report_and_in_nothing_public(release: Relea
     other = Findings(release.design, release.spec)
     vars(other)["people"] = None
     without = replace(release, findings=other)
-    assert public_page(release, OCCASION) == public_page(without, OCCASION)
+    assert readme(release) == readme(without)
     owners = owner_page(release, OCCASION)
     assert "Measured: a factor of at most" in owners
     assert "alone few " in owners

@@ -172,13 +172,16 @@ def test_the_command_makes_audits_and_refuses(tmp_path: Path, capsys: pytest.Cap
     assert not into.exists()
     found = told(*asked, "--design-epsilon", 0.5, "--domain", domain, "--design-noise", "opendp")
     assert found["certified"] <= 1
-    protocol = into / "protocol.json"
+    protocol = into / "public" / "protocol.json"
     assert json.loads(protocol.read_text(encoding="utf-8"))["promise"]["population"]["design"]["epsilon"] == "1/2"
     assert stat.S_IMODE(protocol.stat().st_mode) != 0o600  # as the umask says …
-    code, _, err = said(capsys, "audit", protocol, table, "--secret", "illness", "--sanitised", into / "sanitised.csv")
+    code, _, err = said(
+        capsys, "audit", protocol, table, "--secret", "illness", "--sanitised", into / "public" / "sanitised.csv"
+    )
     assert code == 0, err
     code, out, _ = said(capsys, *asked, "--force")
     assert code == 0
+    protocol = into / "owner" / "protocol.json"
     assert stat.S_IMODE(protocol.stat().st_mode) == 0o600  # … and what was made from the counts themselves, not
     assert "can work out a person's illness" in out
 

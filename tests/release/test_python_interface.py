@@ -11,6 +11,7 @@ import pytest
 
 import privacyfunnel as pf
 from privacyfunnel.errors import OutputError, ParameterError
+from tests.commands import files_of
 
 N = 240
 PEOPLE: dict[str, list[Any]] = {
@@ -69,9 +70,10 @@ def test_a_release_is_estimated_saved_reported_and_shown(release: pf.Release, tm
     assert "Estimates by" in repr(told)
     assert told._repr_html_().count("<tr>") >= 6
     folder = release.save(tmp_path / "out")
-    assert sorted(path.name for path in folder.iterdir()) == ["codebook.csv", "protocol.json", "sanitised.csv"]
-    assert (folder / "protocol.json").stat().st_mode & 0o077 == 0
-    again = pf.estimate(folder / "protocol.json", folder / "sanitised.csv")
+    mine = {"owner/codebook.csv", "owner/protocol.json", "owner/report.html"}
+    assert files_of(folder) == {*mine, "public/sanitised.csv"}
+    assert (folder / "owner" / "protocol.json").stat().st_mode & 0o077 == 0
+    again = pf.estimate(folder, folder / "public" / "sanitised.csv")
     assert again.to_dict() == told.to_dict()
     with pytest.raises(OutputError, match="force"):
         release.save(folder)

@@ -17,6 +17,7 @@ from privacyfunnel.model.promises import Promise
 from privacyfunnel.release.sanitise import sanitise, sanitise_file
 from privacyfunnel.spec import ReleaseSpec
 from privacyfunnel.tables.coding.bins import Bins
+from tests.commands import files_of
 
 
 @pytest.fixture(scope="session")
@@ -202,7 +203,7 @@ def test_a_frame_comes_back_as_the_kind_it_was(people: pl.DataFrame, convert: An
 @pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".tsv", ".parquet", ".arrow"])
 def test_every_format_holds_the_same_release(people: pl.DataFrame, adult: Path, tmp_path: Path, suffix: str) -> None:
     release = sanitise_file(adult, replace(order(keep=("sex",), accept_kept=True), into=tmp_path, format=suffix[1:]))
-    path = tmp_path / f"sanitised{suffix}"
+    path = tmp_path / "public" / f"sanitised{suffix}"
     assert release.table == path
     readers = {".parquet": pl.read_parquet, ".arrow": pl.read_ipc}
     found = (
@@ -217,7 +218,7 @@ def test_every_format_holds_the_same_release(people: pl.DataFrame, adult: Path, 
     assert found["education"].cast(pl.String).equals(memory.table["education"])
     assert memory.order is not None
     assert found["sex"].cast(pl.String).equals(people["sex"][memory.order])
-    assert sorted(p.name for p in tmp_path.iterdir()) == sorted(["protocol.json", path.name])
+    assert files_of(path.parent.parent) == {"owner/protocol.json", "owner/report.html", f"public/{path.name}"}
 
 
 @pytest.mark.parametrize("method", ["optimal", "conditional-reporting", "unary-encoding"])
@@ -230,24 +231,24 @@ def test_every_row_has_a_draw_of_its_own_however_the_table_is_cut(
     monkeypatch.setattr("privacyfunnel.tables.readers.delimited.BATCH_ROWS", 5000)
     monkeypatch.setattr("privacyfunnel.release.output_layout.HELD_AT_ONCE", 5 * 999)
     sanitise_file(adult, replace(asked, into=tmp_path / "cut"))
-    both = [(tmp_path / name / "sanitised.csv").read_bytes() for name in ("whole", "cut")]
+    both = [(tmp_path / name / "public" / "sanitised.csv").read_bytes() for name in ("whole", "cut")]
     assert both[0] == both[1]
 
 
 def test_a_seed_marks_the_release_as_not_for_publication(adult: Path, tmp_path: Path) -> None:
     seeded = sanitise_file(adult, replace(order(), into=tmp_path / "seeded"))
     assert "NOT FOR PUBLICATION" in seeded.not_promised[0]
-    assert json.loads((tmp_path / "seeded/protocol.json").read_text())["for_publication"] is False
-    assert not SealedProtocol.load(tmp_path / "seeded/protocol.json").for_publication
+    assert json.loads((tmp_path / "seeded/owner/protocol.json").read_text())["for_publication"] is False
+    assert not SealedProtocol.load(tmp_path / "seeded/owner/protocol.json").for_publication
     sanitise_file(adult, replace(order(seed=None), into=tmp_path / "fresh"))
-    assert SealedProtocol.load(tmp_path / "fresh/protocol.json").for_publication
+    assert SealedProtocol.load(tmp_path / "fresh/owner/protocol.json").for_publication
 
 
 def test_fresh_releases_differ_and_seeded_ones_agree(adult: Path, tmp_path: Path) -> None:
     tables = []
     for name, seed in (("a", None), ("b", None), ("c", 7), ("d", 7)):
         sanitise_file(adult, replace(order(seed=seed), into=tmp_path / name, again=True))
-        tables.append((tmp_path / name / "sanitised.csv").read_bytes())
+        tables.append((tmp_path / name / "public" / "sanitised.csv").read_bytes())
     assert tables[0] != tables[1]
     assert tables[2] == tables[3]
 

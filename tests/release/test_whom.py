@@ -86,5 +86,5 @@ def test_the_command_says_for_whom_and_what_it_would_be_for_these_rows(
     code, out, _ = said(capsys, *words, "--population", "auto", "--into", tmp_path / "small")
     assert code == 0
     assert "not promised: A promise for a population needs two secrets" in out
-    public = json.loads((tmp_path / "small" / "protocol.json").read_text())
+    public = json.loads((tmp_path / "small" / "owner" / "protocol.json").read_text())
     assert "population" not in public["promise"]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import polars as pl
@@ -11,7 +14,7 @@ import polars as pl
 from privacyfunnel.designs.methods import Effort
 from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
 from privacyfunnel.release.sanitise import Release, sanitise
-from privacyfunnel.report.release_page import Occasion, owner_page
+from privacyfunnel.report.release_page import Occasion, owner_page, readme_page
 from privacyfunnel.spec import ReleaseSpec
 
 HOSTILE = "<script>alert('pwned')</script>"
@@ -71,3 +74,11 @@ KINDS = {
 @cache
 def page(kind: str) -> str:
     return owner_page(released(*KINDS[kind]), OCCASION, curve=True, effort=QUICK)
+
+
+def readme(release: Release) -> str:
+    """The page for everybody, as beside an empty table."""
+    with TemporaryDirectory() as name:
+        table = Path(name) / "sanitised.csv"
+        table.touch()
+        return readme_page(replace(release, table=table), table.parent, OCCASION)

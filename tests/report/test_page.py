@@ -24,21 +24,21 @@ from privacyfunnel.model.published.noise import OwnNoise
 from privacyfunnel.model.published.noisy_counts import NoisyCounts
 from privacyfunnel.model.uses.use import Information
 from privacyfunnel.release.sanitise import sanitise
-from privacyfunnel.report.release_page import owner_page, public_page
+from privacyfunnel.report.release_page import owner_page
 from privacyfunnel.spec import ReleaseSpec
 from tests.commands import run
-from tests.report.released import HOSTILE, KINDS, OCCASION, QUICK, page, people, released
+from tests.report.released import HOSTILE, KINDS, OCCASION, QUICK, page, people, readme, released
 
 QUESTIONS = ["promised", "attacker", "analyst", "changed", "not-promised", "repeat"]
+README = ["promised", "estimate", "files", "cite", "changed", "not-promised", "made"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_of_release_answers_the_same_questions_in_the_same_order(kind: str) -> None:
     release, text = released(*KINDS[kind]), page(kind)
-    public = public_page(release, OCCASION)
-    for shown in (text, public):
-        assert re.findall(r'<h2 id="([^"]+)"', shown) == QUESTIONS
-        assert "nats" not in html.unescape(shown[: shown.index('<h2 id="repeat"')])
+    for shown, questions in ((text, QUESTIONS), (readme(release), README)):
+        assert re.findall(r'<h2 id="([^"]+)"', shown) == questions
+        assert "nats" not in html.unescape(shown[: shown.index(f'<h2 id="{questions[-1]}"')])
         assert "None" not in shown
         assert "nan" not in re.sub(r"[a-z-]*nan[a-z]+", "", shown)
         assert all(float(place) <= 100 for place in re.findall(r"(?:left|width):([\d.]+)%", shown))
@@ -60,17 +60,16 @@ def test_a_promise_of_odds_says_what_holds_and_not_what_another_promise_leaves_o
 def test_a_public_page_holds_no_count_no_secret_value_and_no_function_of_exact_counts() -> None:
     for kind in KINDS.values():
         release = released(*kind)
-        public = public_page(release, OCCASION)
+        public = readme(release)
         assert "miner" not in public  # a label of the secret, and no value of a published column
-        assert "4,000" not in public
-        assert "4000" not in public
+        assert "000" not in public[public.index("<main>") :].replace("4,000 records", "")  # as many as the table has
         stated = release.sealed.certificate
         exact = [stated.information, stated.entropy, stated.bound, release.sealed.epsilon, release.unchanged_expected]
         shown = set(re.findall(r"\d+\.\d+", html.unescape(public[public.index("<main>") :])))
         figures = {str(figure) for value in exact if value is not None for figure in (f"{value:.4f}", f"{value:.4g}")}
         assert not shown & (figures - {f"{release.sealed.promise.epsilon:g}"})
         assert '<span class="name">' not in public  # chances from exact counts can tell a secret
-    assert "of all rows" not in public_page(released(*KINDS["one column"]), OCCASION)
+    assert "of all rows" not in readme(released(*KINDS["one column"]))
 
 
 def test_chances_that_come_from_noisy_counts_are_drawn_for_everybody_in_whole_percents() -> None:
@@ -78,9 +77,7 @@ def test_chances_that_come_from_noisy_counts_are_drawn_for_everybody_in_whole_pe
     assert release.joint is not None
     counts = NoisyCounts.draw(release.joint.weights, Fraction(1), OwnNoise)
     promise = PopulationPromise(LIP(0.5), Population(NoisySampleRule(counts, Fraction(19, 20)), counts.rows))
-    public = public_page(
-        replace(release, design=replace(release.design, sealed=replace(release.sealed, promise=promise))), OCCASION
-    )
+    public = readme(replace(release, design=replace(release.design, sealed=replace(release.sealed, promise=promise))))
     widths = re.findall(r'<i class="(?:own|next|third|rest)" style="left:[\d.]+%;width:([\d.]+)%"', public)
     rows = public.count('<span class="name">')
     assert rows == len(release.sealed.domain.combos)
@@ -115,7 +112,7 @@ def test_a_promise_that_the_report_has_never_heard_of_has_a_report_that_says_no_
     assert "ε (UNHEARD)" in text
     assert "limits of the promise" not in text
     assert "Somebody who sees a person&#39;s published record" in text  # its outputs are enumerated
-    assert "after, at least" not in public_page(release, OCCASION)
+    assert "after, at least" not in readme(release)
 
 
 def test_a_release_and_its_report_make_no_protocol_twice(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,18 +141,16 @@ def test_a_release_and_its_report_make_no_protocol_twice(monkeypatch: pytest.Mon
     assert released(*KINDS["values"]).known == ()  # what it keeps is not what the method could keep
 
 
-def test_the_command_draws_both_pages_beside_the_release(tmp_path: Path) -> None:
+def test_the_command_writes_a_page_for_the_owner_and_one_for_everybody(tmp_path: Path) -> None:
     people().write_csv(tmp_path / "people.csv")
-    done = run(
-        "sanitise", "people.csv", "-s", "job", "-p", "city", "-e", 0.5, "--into", "out", "--public-report", cwd=tmp_path
-    )
+    done = run("sanitise", "people.csv", "-s", "job", "-p", "city", "-e", 0.5, "--into", "out", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     owners, public = (
-        (tmp_path / "out" / name).read_text(encoding="utf-8") for name in ("report.html", "public-report.html")
+        (tmp_path / "out" / name).read_text(encoding="utf-8") for name in ("owner/report.html", "public/README.html")
     )
-    assert "privacyfunnel audit out/protocol.json people.csv --sanitised out/sanitised.csv" in owners
+    assert "privacyfunnel audit out/owner/protocol.json people.csv --sanitised out/public/sanitised.csv" in owners
     assert "For the owner of the data only" not in public
-    assert not (tmp_path / "out" / "report.html").stat().st_mode & 0o077
+    assert not (tmp_path / "out" / "owner" / "report.html").stat().st_mode & 0o077
 
 
 def test_a_column_without_a_name_is_not_an_empty_word() -> None:
@@ -196,6 +191,6 @@ def test_the_curve_is_in_the_report_only_if_it_is_requested(tmp_path: Path) -> N
         into = f"out{len(more)}"
         done = run(*words, into, *more, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
-        text = (tmp_path / into / "report.html").read_text(encoding="utf-8")
+        text = (tmp_path / into / "owner" / "report.html").read_text(encoding="utf-8")
         assert ("Information kept against ε" in text) == drawn
         assert ("use --curve" in text) != drawn

@@ -15,9 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privacyfunnel.report import svg
-from privacyfunnel.report.release_page import public_page
 from tests.commands import LONGEST
-from tests.report.released import KINDS, OCCASION, page, released
+from tests.report.released import KINDS, page, readme, released
 
 
 def test_every_picture_is_well_formed_and_described() -> None:
@@ -62,7 +61,7 @@ window.addEventListener("load", () => {{
 def test_a_real_browser_shows_every_figure_without_errors_cut_names_or_sideways_scrolling(tmp_path: Path) -> None:
     assert BROWSER, "this test needs a browser: apt-get install chromium"
     shown = {f"{kind} {width}": (page(kind), width) for kind in ("several", "chain", "sets") for width in (390, 1200)}
-    shown["public 390"] = (public_page(released(*KINDS["one column"]), OCCASION), 390)
+    shown["public 390"] = (readme(released(*KINDS["one column"])), 390)
     frames = [FRAME.format(id=name, width=width, page=html.escape(text)) for name, (text, width) in shown.items()]
     probe = tmp_path / "probe.html"
     probe.write_text(PROBE.format(frames="".join(frames)), encoding="utf-8")

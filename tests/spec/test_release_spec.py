@@ -174,10 +174,10 @@ def test_a_saved_spec_makes_the_same_release_and_options_change_it(tmp_path: Pat
     run(*first, "--into", str(tmp_path / "out"), "--method", "randomised-response", "--save-spec", str(saved))
     assert "[" not in saved.read_text(encoding="utf-8").split("secret")[0]
     run("sanitise", str(saved), "--into", str(tmp_path / "again"))
-    tables = [(tmp_path / name / "sanitised.csv").read_text() for name in ("out", "again")]
+    tables = [(tmp_path / name / "public" / "sanitised.csv").read_text() for name in ("out", "again")]
     assert tables[0] == tables[1]
     run("sanitise", str(saved), "--into", str(tmp_path / "third"), "--epsilon", "1")
-    assert json.loads((tmp_path / "third" / "protocol.json").read_text())["promise"]["epsilon"] == 1
+    assert json.loads((tmp_path / "third" / "owner" / "protocol.json").read_text())["promise"]["epsilon"] == 1
 
 
 def test_a_repeated_release_is_refused_before_anything_is_solved(

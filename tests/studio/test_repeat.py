@@ -51,7 +51,7 @@ def test_command_script_and_notebook_make_the_same_protocol(promise: str, people
         else:
             cells = json.loads(notebook(choices))["cells"]
             exec("\n".join(cell["source"] for cell in cells if cell["cell_type"] == "code"), {})
-        made.append((here / "out" / "protocol.json").read_text(encoding="utf-8"))
+        made.append((here / "out" / "owner" / "protocol.json").read_text(encoding="utf-8"))
     assert made[0] == made[1] == made[2]
     assert choices.promise.name == promise
     assert promise in made[0]

@@ -87,7 +87,7 @@ def test_what_is_published_are_the_files_of_the_command_line(published: Tab, stu
     at(published, "publish")
     files = folder(published)
     assert {path.name for path in files.iterdir()} == {"sanitised.csv", "protocol.json", "codebook.csv", "report.html"}
-    sealed = SealedProtocol.load(files / "protocol.json")
+    sealed = SealedProtocol.load(files / "owner" / "protocol.json")
     assert (sealed.promise.name, sealed.promise.epsilon) == ("LIP", 1.5)
     assert sealed.domain.bins == {"age": (30.0, 50.0)}
     words = shlex.split(str(published.run("document.getElementById('command').textContent")))
@@ -99,7 +99,9 @@ def test_what_is_published_are_the_files_of_the_command_line(published: Tab, stu
         [sys.executable, "-m", "privacyfunnel", *again, "--no-report"], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert (studio.here / "again" / "protocol.json").read_text() == (files / "protocol.json").read_text()
+    assert (studio.here / "again" / "owner" / "protocol.json").read_text() == (
+        files / "owner" / "protocol.json"
+    ).read_text()
     report = published.run("document.querySelector('iframe.report') !== null")
     assert report
     assert published.complaints() == []
@@ -262,7 +264,7 @@ def test_a_studio_that_is_killed_while_it_publishes_leaves_nothing_half_written(
     assert [path.name for path in out.iterdir() if not HIDDEN.fullmatch(path.name)] == []
     asked = ["sanitise", str(people), "--secret", "job", "--publish", "town", "--epsilon", "1", "--into", str(out)]
     subprocess.run([sys.executable, "-m", "privacyfunnel", *asked], check=True, timeout=LONGEST)
-    assert (out / "sanitised.csv").exists()
+    assert (out / "public" / "sanitised.csv").exists()
     assert [path.name for path in out.iterdir() if HIDDEN.fullmatch(path.name)] == []  # the next run cleared it away
 
 

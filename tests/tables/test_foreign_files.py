@@ -85,9 +85,11 @@ def test_the_way_through_the_command_from_a_workbook_to_estimates(
     people = [["town", "ill"], *([["Köln", "Århus", "Liège"][i % 3], i % 2 * (i % 3)] for i in range(120))]
     path, into = workbook(tmp_path / "people.xlsx", {"all": people}), tmp_path / "out"  # type: ignore[dict-item]
     found_by(capsys, "sanitise", path, "-s", "ill", "-p", "town", "-e", 1, "--into", into, "--no-report")
-    assert (into / "sanitised.csv").read_bytes().startswith(b"\xef\xbb\xbftown,")
-    assert found_by(capsys, "audit", into / "protocol.json", path, "--sanitised", into / "sanitised.csv")["holds"]
-    found_by(capsys, "estimate", into / "protocol.json", into / "sanitised.csv")
+    assert (into / "public" / "sanitised.csv").read_bytes().startswith(b"\xef\xbb\xbftown,")
+    assert found_by(
+        capsys, "audit", into / "owner" / "protocol.json", path, "--sanitised", into / "public" / "sanitised.csv"
+    )["holds"]
+    found_by(capsys, "estimate", into / "owner" / "protocol.json", into / "public" / "sanitised.csv")
 
 
 def test_json_by_lines_is_a_table(tmp_path: Path) -> None:

@@ -80,4 +80,4 @@ def test_what_a_lazy_frame_cannot_give_is_said() -> None:
 def test_a_release_of_lazy_rows_is_saved(tmp_path: Path) -> None:
     release = sanitise(PEOPLE.lazy(), ReleaseSpec(**ASKED))
     release.save(tmp_path / "out")
-    assert pl.read_csv(tmp_path / "out" / "sanitised.csv").height == 300
+    assert pl.read_csv(tmp_path / "out" / "public" / "sanitised.csv").height == 300

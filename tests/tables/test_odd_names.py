@@ -82,7 +82,7 @@ def test_a_kept_column_named_like_a_pattern_never_brings_the_secret_along(
     frame, path = people(odd), tmp_path / f"people{suffix}"
     write_table(path, [frame])
     sanitise_file(path, replace(order("other", "plain", keep=(odd,)), into=tmp_path / "out"))
-    shown = content(tmp_path / "out" / f"sanitised{suffix}")
+    shown = content(tmp_path / "out" / "public" / f"sanitised{suffix}")
     assert shown.columns == ["plain", odd]
     assert shown[odd].to_list() == frame[odd].to_list()
 
@@ -96,8 +96,8 @@ def test_an_odd_name_may_be_published_audited_estimated_and_imputed(tmp_path: Pa
     for method in ("randomised-response", "unary-encoding"):
         asked = order("other", odd, "plain", method=method)
         release = sanitise_file(path, replace(asked, into=tmp_path / method))
-        table = tmp_path / method / f"sanitised{suffix}"
-        found = audit(tmp_path / method / "protocol.json", path, sanitised=table)
+        table = tmp_path / method / "public" / f"sanitised{suffix}"
+        found = audit(tmp_path / method / "owner" / "protocol.json", path, sanitised=table)
         assert found.draw is not None
         assert estimate(release.sealed, table).tables
         assert posterior(release.sealed, table).probabilities.sum(axis=1) == pytest.approx(1)
@@ -147,8 +147,10 @@ def test_values_with_bars_in_them_are_audited_and_estimated_from_indicators(tmp_
     write_table(tmp_path / "people.csv", [frame])
     asked = replace(order("other", "x", method="unary-encoding"), sets="indicators")
     release = sanitise_file(tmp_path / "people.csv", replace(asked, into=tmp_path / "out"))
-    table = tmp_path / "out" / "sanitised.csv"
-    assert audit(tmp_path / "out" / "protocol.json", tmp_path / "people.csv", sanitised=table).draw is not None
+    table = tmp_path / "out" / "public" / "sanitised.csv"
+    assert (
+        audit(tmp_path / "out" / "owner" / "protocol.json", tmp_path / "people.csv", sanitised=table).draw is not None
+    )
     assert estimate(release.sealed, table).tables
 
 
@@ -165,4 +167,4 @@ def test_the_command_takes_a_name_with_a_comma_in_double_quotes(tmp_path: Path) 
     words = ["sanitise", tmp_path / "people.csv", "-s", "other", "-p", '"last, first",plain', "-e", 1]
     done = run(*words, "--into", tmp_path / "out", "--no-report", "--method", "randomised-response")
     assert done.returncode == 0, done.stderr
-    assert open_table(tmp_path / "out" / "sanitised.csv").columns == ("last, first", "plain")
+    assert open_table(tmp_path / "out" / "public" / "sanitised.csv").columns == ("last, first", "plain")

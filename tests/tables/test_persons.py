@@ -36,8 +36,11 @@ def test_each_person_is_one_row_and_drawn_once(visits: Path, capsys: pytest.Capt
     found = found_by(capsys, *words(visits, "-p", "town", "--person", "id"))
     assert found["rows"] == 120
     assert found["read_as"] == ["one row for each id"]
-    assert len((visits.parent / "out" / "sanitised.csv").read_text().splitlines()) == 121
-    protocol, drawn = visits.parent / "out" / "protocol.json", visits.parent / "out" / "sanitised.csv"
+    assert len((visits.parent / "out" / "public" / "sanitised.csv").read_text().splitlines()) == 121
+    protocol, drawn = (
+        visits.parent / "out" / "owner" / "protocol.json",
+        visits.parent / "out" / "public" / "sanitised.csv",
+    )
     assert found_by(capsys, "audit", protocol, visits, "--sanitised", drawn, "--person", "id")["rows"] == 120
     assert "must have 300 rows" in turned_down(capsys, "audit", protocol, visits, "--sanitised", drawn, "--keep-order")
 

@@ -108,8 +108,8 @@ def test_no_persons_number_stands_in_the_files(
     if sees_secret:
         bins[-2] = "conditional-reporting"
     found_by(capsys, *words, *bins)
-    stated = json.loads((out / "protocol.json").read_text())
-    text = (out / "protocol.json").read_text() + (out / "sanitised.csv").read_text()
+    stated = json.loads((out / "owner" / "protocol.json").read_text())
+    text = (out / "owner" / "protocol.json").read_text() + (out / "public" / "sanitised.csv").read_text()
     shown = {float(part) for label in stated["publish"][0]["labels"] for part in label.strip("<>=[) ").split(", ")}
     assert shown == set(stated["publish"][0]["bins"])
     assert not shown & set(age)

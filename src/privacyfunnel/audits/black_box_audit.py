@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from privacyfunnel.atomic_files import PUBLIC
 from privacyfunnel.audits.black_box_tests import FALSE_ALARM, PublishedRows, Verdict, format_verdict, judge_rows
 from privacyfunnel.errors import GuaranteeError, SolverError
 from privacyfunnel.mechanisms.sealing import SMALLEST_EPSILON, SealedProtocol
@@ -189,8 +190,8 @@ def _pair_rows(
     inputs = np.concatenate([chunk.secret * joint.a + chunk.published for chunk in encoding.chunks()])
     by_number = np.empty(len(inputs), dtype=np.int64)
     by_number[numbers] = inputs
-    published = open_table(into / "sanitised.parquet")
-    way = detect_layout(SealedProtocol.load(into / "protocol.json"), published.columns, published.name)
+    published = open_table(into / PUBLIC / "sanitised.parquet")
+    way = detect_layout(SealedProtocol.load(into), published.columns, published.name)
     shown, kept = [], []
     for batch in published.batches([*way.names, number]):
         for piece in batch.iter_slices(way.rows_at_once):

@@ -27,6 +27,7 @@ from privacyfunnel.formatting import format_epsilon
 from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.input_domain import ColumnShares
 from privacyfunnel.mechanisms.kept_leakage import KeptLeakage, kept_columns_error, kept_leakage
+from privacyfunnel.mechanisms.protocol_file import find_protocol
 from privacyfunnel.mechanisms.sealing import SealedProtocol, certify, exact_worst_leak
 from privacyfunnel.mechanisms.signatures import Signer, load_signed_protocol
 from privacyfunnel.notebook_html import facts_html
@@ -40,6 +41,7 @@ from privacyfunnel.release.findings.population import PopulationBound, populatio
 from privacyfunnel.release.kept_counts import count_rows
 from privacyfunnel.release.model_design import group_table
 from privacyfunnel.release.output_layout import detect_layout
+from privacyfunnel.release.release_files import find_table
 from privacyfunnel.tables.coding.bins import Bins
 from privacyfunnel.tables.coding.merges import Merge
 from privacyfunnel.tables.readers.column_selection import categories_to_text
@@ -148,6 +150,7 @@ def audit(
     SignatureError
         If a signature is wrong, or missing where a key was asked for.
     """
+    protocol, sanitised = find_protocol(protocol), None if sanitised is None else find_table(sanitised)
     sealed, signer = load_signed_protocol(protocol, sanitised, signed_by)
     check_secret(sealed, secret)
     sealed.domain.check_secrets(merges)
@@ -167,7 +170,7 @@ def audit(
     draw = file = kept = None
     if sanitised is not None:
         order, published = (
-            find_row_order(Path(protocol), table, Path(sanitised), found.encoding.rows, ledger, keep_order),
+            find_row_order(protocol, table, sanitised, found.encoding.rows, ledger, keep_order),
             open_table(sanitised),
         )
         draw = judge_draw(sealed, found, published, order, keep)

@@ -15,14 +15,15 @@ import polars as pl
 from privacyfunnel.audits.claims import Claims, check_claims
 from privacyfunnel.audits.protocol_audit import check_secret
 from privacyfunnel.errors import GuaranteeError
+from privacyfunnel.mechanisms.protocol_file import find_protocol
 from privacyfunnel.mechanisms.sealing import SealedProtocol, certify
 from privacyfunnel.mechanisms.signatures import Signer, load_signed_protocol
 from privacyfunnel.model.published.table_model import TableModel
+from privacyfunnel.names import format_names
 from privacyfunnel.release.codebook import codebook
 from privacyfunnel.release.output_layout import detect_layout
+from privacyfunnel.release.release_files import altered_files, find_table
 from privacyfunnel.tables.readers.table_files import open_table
-
-PROTOCOL, CODEBOOK = "protocol.json", "codebook.csv"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,14 +39,6 @@ class PublicAudit:
     rows: int | None  # of the sanitised table, all of which the mechanism can publish; None where none was given
 
 
-def find_protocol(path: Path) -> Path:
-    """The protocol file itself, or the one in a folder of a release."""
-    if not path.is_dir():
-        return path
-    inside = path / "public" / PROTOCOL
-    return inside if inside.exists() else path / PROTOCOL
-
-
 def audit_public(
     path: str | Path,
     *,
@@ -58,11 +51,15 @@ def audit_public(
     Raises
     ------
     GuaranteeError
-        If the promise does not hold at the published model, or a file is not what follows from the protocol.
+        If the promise does not hold at the published model, a file is not what follows from the protocol, or the folder
+        does not hold the files that were published.
     ParameterError
         If the protocol has no published model: its promise is about a table, which must be named.
     """
-    protocol = find_protocol(Path(path))
+    protocol = find_protocol(path)
+    if Path(path).is_dir():
+        refuse_altered(protocol.parent)
+        sanitised = sanitised or find_table(path)
     sealed, signer = load_signed_protocol(protocol, sanitised, signed_by)
     check_secret(sealed, secret)
     joint = sealed.model_joint
@@ -73,13 +70,23 @@ def audit_public(
             f"the protocol file certifies ε = {sealed.epsilon:.6g}; at its model it is {now:.6g}. It was altered: ask "
             "for another."
         )
-    book = protocol.with_name(CODEBOOK)
-    compared = book if book.exists() and sealed.outcomes else None
+    books = [book for book in protocol.parent.glob("codebook.*") if sealed.outcomes]
+    compared = books[0] if books else None
     if compared is not None:
         _check_codebook(sealed, compared)
     rows = None if sanitised is None else _count_possible_rows(sealed, Path(sanitised))
     claims = check_claims(sealed, joint, sealed.mechanism)
     return PublicAudit(sealed, sealed.model, now, claims, signer, compared, rows)
+
+
+def refuse_altered(public: Path) -> None:
+    """Refuse a public folder in which files were added, changed or removed, by the list that was published with it."""
+    altered = altered_files(public)
+    if altered:
+        raise GuaranteeError(
+            f"'{public}' must hold the files that were published, as they were; {len(altered)} were added, changed or "
+            f"removed: {format_names(altered)}. Do not rely on them: ask the owner for another copy."
+        )
 
 
 def _check_codebook(sealed: SealedProtocol, path: Path) -> None:

@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 
 @takes_spec(*fields_of("apply"))
 def apply(
-    protocol: Annotated[Path, typer.Argument(readable=False, help="The protocol.json that design or sanitise wrote.")],
+    protocol: Annotated[
+        Path,
+        typer.Argument(readable=False, help="A protocol.json, or the folder of a release."),
+    ],
     table: TableOrDatabase,
     *,
     given: Given,

@@ -42,7 +42,10 @@ def _print_schema(wanted: bool) -> None:
 )
 def audit(
     protocol: Annotated[
-        Path, typer.Argument(readable=False, help="The protocol.json that sanitise wrote. With --matrix: the table.")
+        Path,
+        typer.Argument(
+            readable=False, help="The folder that sanitise wrote, or its protocol.json. With --matrix: the table."
+        ),
     ],
     table: Annotated[
         str | None, typer.Argument(help="The original table that the protocol was made for; a database with --query.")
@@ -89,7 +92,9 @@ def audit(
 
     With --matrix: measure what a transition matrix from other software says about the secret.
     """
+    from privacyfunnel.audits.public_audit import refuse_altered
     from privacyfunnel.errors import ParameterError
+    from privacyfunnel.release.release_files import find_table
 
     spec = build_spec(str(protocol) if matrix else table, given)
     if matrix is None:
@@ -102,6 +107,9 @@ def audit(
                 "An audit takes a protocol file and the original table; --publish and --epsilon are for --matrix. "
                 "Name both files, or a matrix."
             )
+        if protocol.is_dir():
+            sanitised = sanitised or find_table(protocol)
+            refuse_altered(sanitised.parent)
         _audit_protocol(protocol, spec, sanitised, tuple(with_ or ()), domain, draws, as_json=as_json)
         return
     if table is not None or sanitised is not None or with_ or spec.keep or spec.signed_by or draws or domain:

@@ -58,19 +58,16 @@ def _columns_used(spec: ReleaseSpec) -> set[str]:
 
 
 def _output_files(spec: ReleaseSpec) -> list[Path]:
-    """The files that sanitise would write; refused where one exists and may not be replaced."""
-    from privacyfunnel.atomic_files import check_target
-    from privacyfunnel.release.release_files import CROISSANT, OWNER_REPORT, PUBLIC_REPORT
-    from privacyfunnel.tables.readers.formats import STEM
+    """The table, protocol and report that sanitise would write; refused where their folder may not be replaced."""
+    from privacyfunnel.atomic_files import OWNER
+    from privacyfunnel.mechanisms.protocol_file import PROTOCOL
+    from privacyfunnel.release.release_files import REPORT, Destination, audience
 
     into = spec.require_into()
-    suffix = spec.format or ("csv" if spec.table is None else spec.source.suffix.removeprefix("."))
-    names = [f"{STEM}.{suffix}", "protocol.json"]
-    names += [OWNER_REPORT] * spec.report + [PUBLIC_REPORT] * spec.public_report + [CROISSANT] * spec.croissant
-    if into.exists():
-        for name in names:
-            check_target(into / name, force=spec.force)
-    return [into / name for name in names]
+    suffix = f".{spec.format}" if spec.format else ".csv" if spec.table is None else spec.source.suffix
+    place = Destination.of_release(into, suffix, force=spec.force)
+    protocol = into / audience(noisy=spec.is_private_design) / PROTOCOL
+    return [place.table, protocol, *([into / OWNER / REPORT] if spec.report else [])]
 
 
 def _format_check(spec: ReleaseSpec, columns: tuple[str, ...] | None, left_out: list[str], files: list[Path]) -> str:

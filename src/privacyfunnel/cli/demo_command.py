@@ -30,25 +30,26 @@ def demo(
     as_json: Json = False,
 ) -> None:
     """Sanitise the census data that comes with the package, and say what happened."""
-    from privacyfunnel.atomic_files import check_target, ensure_folder
+    from privacyfunnel.atomic_files import OWNER, PUBLIC, check_folder, check_target, ensure_folder
     from privacyfunnel.audits.scan import scan
     from privacyfunnel.cli.release_summary import content, format_summary
     from privacyfunnel.cli.sanitise_command import run_release
+    from privacyfunnel.release.release_files import README, REPORT
     from privacyfunnel.spec import ReleaseSpec
     from privacyfunnel.spec.text_forms import command_words
     from privacyfunnel.tables.readers.adult import write_adult_csv
 
-    people = into / "adult.csv"
+    people, out = into / "adult.csv", into / "out"
     if into.exists():
-        for name in ("adult.csv", "sanitised.csv", "protocol.json", "codebook.csv", "report.html"):
-            check_target(into / name, force=force)
+        check_target(people, force=force)
+        check_folder(out, force=force)
     with ensure_folder(into):
         write_adult_csv(people, force=force)
     look = next(look for look in scan(people, secret=[SECRET]).looks if look.column == PUBLISH)
-    spec = ReleaseSpec(table=people, secret=SECRET, publish=PUBLISH, epsilon=EPSILON, into=into, force=force)
+    spec = ReleaseSpec(table=people, secret=SECRET, publish=PUBLISH, epsilon=EPSILON, into=out, force=force)
     release = run_release(spec, command_words(replace(spec, force=True)), trial=True)
-    before, after = (_column(path) for path in (people, into / "sanitised.csv"))
-    places, me = _places(release, into), program_name()
+    before, after = (_column(Path(path)) for path in (people, release.table))
+    places, me = _places(release, people), program_name()
     text = [
         f"{people} holds {release.rows:,} people of a US census (UCI Adult). Their {PUBLISH} is to be published,",
         f"their {SECRET} is to stay secret. Published as it is, {PUBLISH} would leak without bound:",
@@ -62,12 +63,13 @@ def demo(
             [PUBLISH, "published as"], [(before[i], after[place]) for i, place in enumerate(places)], "<<"
         ),
         "",
-        f"Open {into / 'report.html'} in a browser: it is for the owner of the data, not for publication.",
+        f"Everything in {out / PUBLIC} may be published; {out / PUBLIC / README} says what it is, to whoever gets it.",
+        f"Open {out / OWNER / REPORT} in a browser: it is for the owner of the data, not for publication.",
         "",
         "What to try next:",
-        f"  {me} estimate {into / 'protocol.json'} {into / 'sanitised.csv'}",
+        f"  {me} estimate {out}",
         f"  {me} scan {people} --secret {SECRET}",
-        f"  {me} audit {into / 'protocol.json'} {people} --sanitised {into / 'sanitised.csv'}",
+        f"  {me} audit {out} {people}",
         f"  {me} sanitise {people} --secret income --publish {PUBLISH},sex -e 0.5 --into {into / 'mine'}",
         f"  {me} curve {people} --secret {SECRET} --publish {PUBLISH} --into {into / 'curve'}",
         "docs/limits.md says what is not promised.",
@@ -82,12 +84,13 @@ def _column(path: Path) -> list[str]:
         return [row[PUBLISH] for row in csv.DictReader(file)]
 
 
-def _places(release: Release, into: Path) -> list[int]:
+def _places(release: Release, people: Path) -> list[int]:
     """Where the first people of the table stand among the published rows."""
     from privacyfunnel.release.ledger.ledger_file import Ledger, ledger_path
     from privacyfunnel.release.shuffle import RowOrder
 
-    entry = Ledger(ledger_path(into / "adult.csv")).find_release(into / "protocol.json", into / "sanitised.csv")
+    assert release.protocol_file is not None
+    entry = Ledger(ledger_path(people)).find_release(release.protocol_file, Path(release.table))
     if entry is None or entry.order is None:
         return []
     order = RowOrder.from_key(entry.order).permutation(release.rows).tolist()

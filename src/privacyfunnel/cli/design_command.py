@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from privacyfunnel.cli import text_format
 from privacyfunnel.cli.application import Json, answer
-from privacyfunnel.cli.release_summary import accuracy_facts, promise_text, search_facts, use_facts
+from privacyfunnel.cli.release_summary import accuracy_facts, method_text, promise_text, search_facts, use_facts
 from privacyfunnel.cli.spec_options import Given, SaveSpec, TableOrSpec, build_spec, fields_of, save_spec, takes_spec
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def lines(found: DesignResult) -> list[tuple[str, str]]:
     why = f": {found.choice.reason}" if found.choice.reason else ""
     return [
         ("promise", promise_text(sealed, average_only=found.options.average_only)),
-        ("method", f"{found.choice.method}{why}"),
+        ("method", f"{method_text(found.choice.method, found.worth)}{why}"),
         *accuracy_facts(expected_precision_by_column(sealed, found.joint, found.rows)),
         *use_facts(found.worth, found.options.average),
         *search_facts(found.worth, found.short),

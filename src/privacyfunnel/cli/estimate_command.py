@@ -43,8 +43,10 @@ class Target(StrEnum):
     "into", *TEXT_FILE, "signed_by", "force", into="A folder for estimates.csv, estimates.svg and estimates.png."
 )
 def estimate(
-    protocol: Annotated[Path, typer.Argument(readable=False, help="The protocol.json of the sanitised table.")],
-    sanitised: Annotated[Path, typer.Argument(readable=False, help="The sanitised table.")],
+    protocol: Annotated[Path, typer.Argument(readable=False, help="The folder of a release, or its protocol.json.")],
+    sanitised: Annotated[
+        Path | None, typer.Argument(readable=False, help="The sanitised table. Left out: that of the folder.")
+    ] = None,
     *,
     by: Annotated[
         list[str] | None, typer.Option("--by", help="A kept column: estimate within each of its groups.")
@@ -82,7 +84,9 @@ def estimate(
     from privacyfunnel import estimation
     from privacyfunnel.atomic_files import check_target
     from privacyfunnel.errors import ParameterError
+    from privacyfunnel.mechanisms.protocol_file import find_protocol
     from privacyfunnel.mechanisms.signatures import load_signed_protocol
+    from privacyfunnel.release.release_files import find_table
     from privacyfunnel.tables.readers.table_files import open_table
 
     spec = build_spec(None, given)
@@ -93,6 +97,7 @@ def estimate(
     for path in [posterior, matrix, *([into / name for name in NAMES] if into is not None and into.exists() else [])]:
         if path is not None:
             check_target(path, force=force)
+    protocol, sanitised = find_protocol(protocol), find_table(sanitised or protocol)
     sealed, signer = load_signed_protocol(protocol, sanitised, spec.signed_by)
     groups, dialect = parse_names(by), spec.dialect
     table = open_table(sanitised, dialect)

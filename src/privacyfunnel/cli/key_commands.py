@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from privacyfunnel.cli import text_format
 from privacyfunnel.cli.application import Json, answer
 from privacyfunnel.cli.spec_options import Force
-
-if TYPE_CHECKING:
-    from privacyfunnel.release.sanitise import Release
 
 
 def keygen(
@@ -55,30 +51,13 @@ def sign(
     as_json: Json = False,
 ) -> None:
     """Sign the two public files of a release; audit and estimate verify it with --signed-by."""
+    from privacyfunnel.mechanisms.protocol_file import find_protocol
     from privacyfunnel.mechanisms.signatures import fingerprint, load_private_key
     from privacyfunnel.mechanisms.signatures import sign as sign_files
+    from privacyfunnel.release.release_files import find_table
 
     mine = load_private_key(key)
-    path = sign_files(protocol, sanitised, mine, force=force)
+    path = sign_files(find_protocol(protocol), find_table(sanitised), mine, force=force)
     mark = fingerprint(mine.public_key())
     told = text_format.format_facts([("signature", str(path)), ("signed by", mark)])
     answer(as_json, {"signature": str(path), "signed_by": mark}, told)
-
-
-def prepare_signature(key: Path | None, into: Path, *, force: bool) -> Callable[[Release], dict[str, str]]:
-    """How a release will be signed, with a key and a place that are checked before hours are spent."""
-    if key is None:
-        return lambda release: {}
-    from privacyfunnel.atomic_files import check_target
-    from privacyfunnel.mechanisms.signatures import fingerprint, load_private_key, signature_path
-    from privacyfunnel.mechanisms.signatures import sign as sign_files
-
-    mine, path = load_private_key(key), signature_path(into / "protocol.json")
-    if into.exists():
-        check_target(path, force=force)
-
-    def sign_release(release: Release) -> dict[str, str]:
-        sign_files(into / "protocol.json", release.table, mine, force=force)
-        return {"signature": str(path), "signed_by": fingerprint(mine.public_key())}
-
-    return sign_release

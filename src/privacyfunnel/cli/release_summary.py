@@ -79,6 +79,7 @@ def content(release: Release) -> dict[str, Any]:
         "protocol": str(release.protocol_file),
         "codebook": None if release.codebook is None else str(release.codebook),
         "reports": [str(page) for page in release.pages],
+        **({"signature": str(release.signature), "signed_by": release.signed_by} if release.signature else {}),
     }
 
 
@@ -101,7 +102,9 @@ def format_summary(release: Release) -> str:
             *_population_facts(release),
             (
                 "method",
-                release.method + (", which looks at the secret" if sealed.sees_secret else "") + _reason_text(release),
+                method_text(release.method, release.worth)
+                + (", which looks at the secret" if sealed.sees_secret else "")
+                + _reason_text(release),
             ),
             *(accuracy_facts(expected_shares(release)) if release.joint is not None else ()),
             *_counting_facts(release),
@@ -121,6 +124,7 @@ def format_summary(release: Release) -> str:
             *kept_facts(release),
             *([("excel-safe", EXCEL_SAFE)] if release.excel_safe else []),
             *([("reports", ", ".join(map(str, release.pages)))] if release.pages else []),
+            *([("signed by", f"{release.signed_by}: {release.signature}")] if release.signature else []),
             *([("dropped", format_names(release.dropped))] if release.dropped else []),
             *ledger_facts(release),
         ]
@@ -208,6 +212,17 @@ def _population_facts(release: Release) -> list[tuple[str, str]]:
         return [("population", said)]
     unit = "nats kept" if alone.use.name == "information" else alone.use.unit
     return [("population", said), ("", f"for these rows alone it would be {alone.value:.4f} {unit}: --population none")]
+
+
+def method_text(method: str, worth: UseValue) -> str:
+    """The method; one that failed to prove its optimum is not called by that name alone.
+
+    >>> from privacyfunnel.model.uses.use import Information, UseValue
+    >>> unproved = UseValue(Information(), 0.3, None)
+    >>> method_text("optimal", unproved), method_text("chain", unproved)
+    ('best found, not proved to be optimal', 'chain')
+    """
+    return "best found, not proved to be optimal" if method == "optimal" and worth.is_unproved else method
 
 
 def search_facts(worth: UseValue, short: float | None) -> list[tuple[str, str]]:

@@ -1,26 +1,26 @@
 """The engine: the cheapest split of a prior into feasible posteriors (atoms), with its proof.
 
-problem.py     prior, constraints, map T, objective; the answer      objective.py   cost of an atom
-settings.py    every threshold, and the ablation row that set it     clock.py       the clock of a run
-plan.py        the table of strategies: the only place that chooses
-driver.py      the one loop: master, search, proof, bound
+problem.py     prior, constraints, map T; the answer                 objective.py   cost of an atom
+settings.py    every threshold, and the ablation row that set it     clock.py       counted work and the clock
+plan.py        the table of strategies: the only place that chooses  splits.py      the front doors
+driver.py      the one loop: master, search, proof, bound            requests.py    what is asked, shapes of problems
 
-masters/       restricted_master.py  the linear programme over known atoms, its slack, and repair of rough splits
-               slack_masters.py  entropies       blocks.py   very many inputs     average.py  an average constraint
-               moment.py  second moments         mixture.py  their interior point method
+masters/       restricted_master.py  the linear programme over known atoms and its slack   slack_masters.py  entropies
+               blocks.py  very many inputs      average.py  an average constraint
+               moment.py  second moments        mixture.py  their interior point method
+               actions.py  outputs that are actions, and actions on a line
 oracles/       linear minima over the feasible atoms: oracle.py (closed form, one dimension), polytope.py (batched),
-               constraint_oracle.py (HiGHS), credal.py, credal_batch.py, credal_constraints.py (credal sets)
-search/        atoms of small reduced cost: vertices.py, tangent.py, subspace.py, direction.py; base.py what they share
+               constraint_oracle.py (HiGHS), credal_batch.py (credal sets, batched); credal_constraints.py  their rules
+search/        atoms of small reduced cost: tangent.py and what all share, vertices.py, subspace.py, direction.py
 proofs/        lower bounds on reduced costs: branch_and_bound.py over chords.py, class_cones.py and extreme_rays.py,
-               products.py and product_programme.py, entropic.py
+               products.py, entropic.py
 bounds/        dual_bounds.py  proofs at prices, relaxations         side_channels.py  those of SRLIP together
-reductions/    base.py  accepts, apply, invert; merge_equal.py, coarsen.py, group_secrets.py, lazy_constraints.py
+reductions/    merge_equal.py  inputs that no constraint distinguishes; relaxations.py  fewer or looser constraints
 lp/            highs.py  large linear programmes                     batched_simplex.py  many small ones at once
-linear_uses/   actions.py  outputs that are actions, and actions on a line
 """
 
 from privacyfunnel.engine.driver import Progress
-from privacyfunnel.engine.plan import split
 from privacyfunnel.engine.problem import Problem, Proof, Split
+from privacyfunnel.engine.splits import split
 
 __all__ = ["Problem", "Progress", "Proof", "Split", "split"]

@@ -90,7 +90,6 @@ class Clock:
 
     @property
     def late(self) -> bool:
-        """Whether time is up."""
         return now() >= self.deadline
 
     def part(self, share: float) -> Clock:

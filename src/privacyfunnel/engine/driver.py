@@ -8,13 +8,13 @@ costs at least λ·p + min_v (cost(v) − λ·v), so every proof bounds the opti
 that of the best known split.
 
 The master decides what is minimised: an entropy (masters/slack_masters.py, blocks.py), a second moment (moment.py),
-an entropy under an average constraint (average.py), or squared error on a line (linear_uses/actions.py).
+an entropy under an average constraint (average.py), or squared error on a line (masters/actions.py).
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
@@ -26,103 +26,80 @@ from privacyfunnel.engine.settings import SETTINGS
 Progress = Callable[[float, float], None]
 
 
-class Master(Protocol):
-    """A restricted master: known atoms, their best mixture, and its prices."""
+class Master(ABC):
+    """A restricted master: known atoms, their best mixture, and its prices. Most have no slack."""
 
     size: int  # number of prices
-    on_change: Callable[[], None]  # called when the value changed during a long step
+    value: float  # of the best split so far
+    on_change: Callable[[], None] = staticmethod(lambda: None)  # called when the value changed during a long step
 
-    @property
-    def value(self) -> float:
-        """Of the best split so far."""
-
+    @abstractmethod
     def begin(self, start: FloatArray | None, gap: float, clock: Clock) -> FloatArray | None:
         """Add first atoms, among them `start`; prices that are about right, where known."""
 
+    @abstractmethod
     def solve(self, clock: Clock) -> tuple[FloatArray, float]:
         """Solve the restricted master: prices, and how much slack it uses."""
 
+    @abstractmethod
     def search(self, prices: FloatArray, clock: Clock) -> FloatArray:
         """Atoms of small reduced cost."""
 
-    def learn(self, atoms: FloatArray, prices: FloatArray) -> float:
-        """Add what a search found; the least reduced cost at `prices` of what was new, 0 where nothing was."""
-
-    def learn_from_proof(self, atoms: FloatArray, prices: FloatArray) -> float:
-        """Add what a proof met; the same."""
-
-    def allowed(self, gap: float) -> float:
-        """The gap in the units of the value."""
-
-    def worth(self, gap: float) -> float:
-        """A search that finds no reduced cost below minus this found nothing."""
-
-    def proof_target(self, gap: float, least: float, late: bool) -> float:
-        """The excess −min(cost(v) − λ·v) that a proof is asked to stay below."""
-
-    def raise_slack_price(self) -> None:
-        """Make slack more expensive."""
-
-    def slack_price_threshold(self, gap: float) -> float:
-        """The slack price rises once no reduced cost is known below minus this."""
-
+    @abstractmethod
     def best(self, clock: Clock) -> tuple[FloatArray, Matrix, float]:
         """Weights, atoms and value of the best split so far, refined while there is time."""
 
+    def learn(self, atoms: FloatArray, prices: FloatArray) -> float:
+        """Add what a search found; the least reduced cost at `prices` of what was new, 0 where nothing was."""
+        return 0.0
 
-class DualBound(Protocol):
-    """A lower bound on every split that only rises."""
+    def learn_from_proof(self, atoms: FloatArray, prices: FloatArray) -> float:
+        """Add what a proof met; the same."""
+        return self.learn(atoms, prices)
 
-    bound: float
-    share: float  # of a time limit that is reserved for proofs
-    is_incomplete: bool  # whether the last proof ended early, to be resumed
-    on_change: Callable[[], None]  # called when the bound rose during a long step
+    def allowed(self, gap: float) -> float:
+        """The gap in the units of the value."""
+        return gap
+
+    def worth(self, gap: float) -> float:
+        """A search that finds no reduced cost below minus this found nothing."""
+        return 0.0
+
+    def proof_target(self, gap: float, least: float, late: bool) -> float:
+        """The excess −min(cost(v) − λ·v) that a proof is asked to stay below."""
+        return gap
+
+    def raise_slack_price(self) -> None:
+        """Make slack more expensive."""
+        return
+
+    def slack_price_threshold(self, gap: float) -> float:
+        """The slack price rises once no reduced cost is known below minus this."""
+        return 0.0
+
+
+class DualBound:
+    """A lower bound on every split that only rises; this one never does, and is for runs that only search."""
+
+    bound = 0.0
+    share = 0.0  # of a time limit that is reserved for proofs
+    is_incomplete = False  # whether the last proof ended early, to be resumed
+    on_change: Callable[[], None] = staticmethod(lambda: None)  # called when the bound rose during a long step
 
     @property
     def is_exhausted(self) -> bool:
         """Whether no proof can raise it any more."""
+        return True
 
     def begin(self, clock: Clock) -> None:
         """Raise the bound by what needs no prices and little time."""
 
     def prove(self, prices: FloatArray, target: float, clock: Clock) -> FloatArray:
         """Raise the bound by a proof at these prices; atoms met on the way."""
+        return np.empty((0, prices.size))
 
     def disable_relaxations(self) -> None:
         """Use no relaxations: the problem is one already."""
-
-
-class SlackFreeMaster:
-    """What masters without slack share."""
-
-    on_change: Callable[[], None] = staticmethod(lambda: None)
-
-    def learn(self, atoms: FloatArray, prices: FloatArray) -> float:
-        """Nothing, unless a master says otherwise."""
-        return 0.0
-
-    def learn_from_proof(self, atoms: FloatArray, prices: FloatArray) -> float:
-        """The same as for a search, unless a master says otherwise."""
-        return self.learn(atoms, prices)
-
-    def allowed(self, gap: float) -> float:
-        """The gap itself."""
-        return gap
-
-    def worth(self, gap: float) -> float:
-        """Any find counts."""
-        return 0.0
-
-    def proof_target(self, gap: float, least: float, late: bool) -> float:
-        """The gap itself."""
-        return gap
-
-    def raise_slack_price(self) -> None:
-        """No slack is used."""
-
-    def slack_price_threshold(self, gap: float) -> float:
-        """No slack is used."""
-        return 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,12 +135,10 @@ class ColumnGeneration:
 
     @property
     def value(self) -> float:
-        """Value of the best split so far."""
         return self.master.value
 
     @property
     def bound(self) -> float:
-        """Lower bound on every split."""
         return self.dual_bound.bound
 
     def run(
@@ -214,7 +189,7 @@ class ColumnGeneration:
             if pace.damping > 0.0 and least >= -master.worth(sought):
                 self.prices = steady = prices
                 least = min(least, master.learn(master.search(prices, searching), prices))
-            if slack > SETTINGS.tolerance.slack and least >= -master.slack_price_threshold(sought) and not late:
+            if slack > SETTINGS.tolerance.near and least >= -master.slack_price_threshold(sought) and not late:
                 master.raise_slack_price()
                 continue
             in_vain = 0 if least < -master.worth(sought) else in_vain + 1

@@ -1,20 +1,19 @@
-r"""Objectives: what an atom costs, and how its cost is bounded from above and from below.
+r"""The objective: what an atom costs, and how its cost is bounded from above and from below.
 
-A cost is a sum of concave terms of an image t = T v, where T sums v over the inputs that belong together:
+With an image t = T v, where T sums v over the inputs that belong together, an atom costs
 
-.. math:: \operatorname{cost}(v) = \sum_x h\bigl((T v)_x\bigr).
+.. math:: \operatorname{cost}(v) = \beta H(T v) - \lVert B^\top v\rVert^2 ,
 
-Concavity gives both what a search and what a proof needs: a tangent lies above h everywhere, a chord lies below it
-between its ends. Information is the first objective: with :math:`h(t) = -t \ln t` the cost of an atom is the entropy of
-what it leaves open about X. A cost may also fall by a square, :math:`\lVert B^\top v\rVert^2`, which is concave as well
-(`MomentObjective`).
+which is concave: a tangent lies above it everywhere, a chord of :math:`h(t) = -t \ln t` below h between its ends.
+Information has β = 1 and no B. Where the second moment :math:`M = \sum_y q_y t_y t_y^\top` of a split counts, the
+convex :math:`\operatorname{tr}(F F^\top M^{-1})` falls by :math:`\lVert B^\top t\rVert^2`, :math:`B = M^{-1} F`, per
+unit of weight on an atom.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -23,113 +22,39 @@ from privacyfunnel.engine.settings import SETTINGS
 from privacyfunnel.model.information import entropy_terms
 
 
-class Objective(Protocol):
-    """A sum of concave terms of T v."""
+@dataclass(frozen=True, eq=False)
+class Objective:
+    """β H(T v) − ‖Bᵀv‖², in nats where β = 1."""
 
-    @property
-    def image_index(self) -> IntArray:
-        """The entry of the image that each input belongs to, numbered without holes."""
-
-    @property
-    def image_size(self) -> int:
-        """How many entries the image has."""
-
-    @property
-    def is_identity(self) -> bool:
-        """Whether every input is an entry of its own, so that T is the identity."""
-
-    @property
-    def square(self) -> FloatArray | None:
-        """B, a row per input, where the cost falls by ‖Bᵀv‖² as well; None where it does not."""
-
-    @property
-    def gram_matrix(self) -> FloatArray | None:
-        """B Bᵀ, in which what rows have in common is short, however long they are."""
-
-    def restrict(self, inputs: IntArray) -> Objective:
-        """The same objective over some of the inputs."""
-
-    def terms(self, t: FloatArray) -> FloatArray:
-        """h, elementwise."""
-
-    def slopes(self, t: FloatArray, least: float) -> FloatArray:
-        """Slopes of a linear function of the image that lies above the cost and meets it at t; where an entry is 0,
-        and has no tangent, as if it were `least`."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Entropy:
-    r"""H(T v), in nats."""
-
-    square: ClassVar[None] = None
-    gram_matrix: ClassVar[None] = None
-    image_index: IntArray
+    image_index: IntArray  # the entry of the image that each input belongs to, numbered without holes
     image_size: int
-    is_identity: bool
+    is_identity: bool  # whether every input is an entry of its own
+    weight: float = 1.0  # β
+    square: FloatArray | None = None  # B, a row per input
 
     @classmethod
-    def from_groups(cls, group: IntArray) -> Entropy:
+    def from_groups(cls, group: IntArray) -> Objective:
         """The entropy over the groups of inputs."""
         found, value = np.unique(group, return_inverse=True)
         value = value.astype(np.int64).reshape(-1)
         return cls(value, found.size, bool(np.array_equal(value, np.arange(value.size))))
 
-    def restrict(self, inputs: IntArray) -> Entropy:
-        """The entropy of atoms that have these inputs only."""
-        return Entropy.from_groups(self.image_index[inputs])
-
-    def terms(self, t: FloatArray) -> FloatArray:
-        """−t ln t."""
-        return entropy_terms(t)
-
-    def slopes(self, t: FloatArray, least: float) -> FloatArray:
-        r"""By Gibbs' inequality :math:`H(u) \le -\sum_x u_x \ln t_x` for every distribution u."""
-        return -np.log(np.maximum(t, least))
-
-
-@dataclass(frozen=True, eq=False)
-class MomentObjective:
-    r"""β times another objective, less ‖Bᵀv‖²: the cost of an atom where the second moment of a split counts.
-
-    Let :math:`M = \sum_y q_y t_y t_y^\top` with :math:`t = T v`. The convex :math:`\operatorname{tr}(F F^\top M^{-1})`
-    falls by :math:`\lVert B^\top t\rVert^2`, :math:`B = M^{-1} F`, per unit of weight on an atom.
-    """
-
-    base: Objective
-    weight: float  # β
-    square: FloatArray  # B by input
-
     @cached_property
-    def gram_matrix(self) -> FloatArray:
-        """See Objective."""
-        return np.asarray(self.square @ self.square.T)
+    def gram_matrix(self) -> FloatArray | None:
+        """B Bᵀ, in which what rows have in common is short, however long they are."""
+        return None if self.square is None else np.asarray(self.square @ self.square.T)
 
-    @property
-    def image_index(self) -> IntArray:
-        """See Objective."""
-        return self.base.image_index
-
-    @property
-    def image_size(self) -> int:
-        """See Objective."""
-        return self.base.image_size
-
-    @property
-    def is_identity(self) -> bool:
-        """See Objective."""
-        return self.base.is_identity
-
-    def restrict(self, inputs: IntArray) -> MomentObjective:
-        """The same over some of the inputs."""
-        return MomentObjective(self.base.restrict(inputs), self.weight, self.square[inputs])
+    def restrict(self, inputs: IntArray) -> Objective:
+        """The entropy of atoms that have these inputs only."""
+        return Objective.from_groups(self.image_index[inputs])
 
     def terms(self, t: FloatArray) -> FloatArray:
-        """β h; nothing is computed where β = 0."""
-        return self.weight * self.base.terms(t) if self.weight else np.zeros_like(t)
+        """β h(t), elementwise; nothing is computed where β = 0."""
+        return self.weight * entropy_terms(t) if self.weight else np.zeros_like(t)
 
     def slopes(self, t: FloatArray, least: float) -> FloatArray:
-        """See Objective."""
-        return self.weight * self.base.slopes(t, least) if self.weight else np.zeros_like(t)
+        r"""By Gibbs' inequality :math:`H(u) \le -\sum_x u_x \ln t_x` for every distribution u; 0 counts as `least`."""
+        return -self.weight * np.log(np.maximum(t, least)) if self.weight else np.zeros_like(t)
 
 
 def image(objective: Objective, atoms: FloatArray) -> FloatArray:

@@ -7,60 +7,48 @@ request wins, and the answer carries its name. Every threshold stands in setting
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
-from privacyfunnel.arrays import FloatArray, sparse
-from privacyfunnel.engine.bounds.dual_bounds import NoBound, ProofBound, Prover, RelaxationBound
-from privacyfunnel.engine.clock import FOREVER, Clock, clock_for
-from privacyfunnel.engine.driver import ColumnGeneration, Pace, Progress
-from privacyfunnel.engine.masters.average import AverageMaster, EntropyFloor
+from privacyfunnel.arrays import FloatArray
+from privacyfunnel.engine.bounds.dual_bounds import ProofBound, Prover, RelaxationBound
+from privacyfunnel.engine.clock import FOREVER, Clock
+from privacyfunnel.engine.driver import ColumnGeneration, DualBound, Pace
+from privacyfunnel.engine.masters.average import AverageMaster
 from privacyfunnel.engine.masters.blocks import BlockMaster, SingleBlockMaster
 from privacyfunnel.engine.masters.mixture import Moment
 from privacyfunnel.engine.masters.moment import MomentBound, MomentMaster
-from privacyfunnel.engine.masters.slack_masters import CoarseStart, PenalisedMaster, ResidualMaster
-from privacyfunnel.engine.objective import MomentObjective
+from privacyfunnel.engine.masters.slack_masters import PenalisedMaster, ResidualMaster
+from privacyfunnel.engine.objective import Objective
 from privacyfunnel.engine.oracles.constraint_oracle import ConstraintOracle
-from privacyfunnel.engine.oracles.credal import CredalOracle
 from privacyfunnel.engine.oracles.credal_batch import CredalBatchOracle
-from privacyfunnel.engine.oracles.credal_constraints import CredalConstraints, credal_cone_constraints
-from privacyfunnel.engine.oracles.oracle import IntervalOracle, Oracle, is_secret_box, secret_box
+from privacyfunnel.engine.oracles.oracle import IntervalOracle, is_secret_box, secret_box
 from privacyfunnel.engine.oracles.polytope import build_polytope
-from privacyfunnel.engine.problem import Problem, Split
+from privacyfunnel.engine.problem import Problem
 from privacyfunnel.engine.proofs.branch_and_bound import BranchAndBound, Relaxation
 from privacyfunnel.engine.proofs.chords import BoxedChords, ImageChords, SquaredChords
 from privacyfunnel.engine.proofs.class_cones import ClassRelaxation, class_cones
-from privacyfunnel.engine.proofs.product_programme import CredalProductCuts
-from privacyfunnel.engine.proofs.products import ProductRelaxation, build_constraint_cone
-from privacyfunnel.engine.reductions.group_secrets import group_secrets
+from privacyfunnel.engine.proofs.products import CredalProductCuts, ProductRelaxation, build_constraint_cone
 from privacyfunnel.engine.reductions.merge_equal import MergeEqual
-from privacyfunnel.engine.search.base import ObjectiveSearch, Search
+from privacyfunnel.engine.reductions.relaxations import group_secrets
+from privacyfunnel.engine.requests import (
+    Request,
+    Strategy,
+    for_entropy,
+    for_moment,
+    has_compact_constraints,
+    has_few_constraints,
+    has_very_many_constraints,
+    has_very_many_secrets,
+    is_small,
+    needs_blocks,
+    needs_programmes,
+)
 from privacyfunnel.engine.search.subspace import SubspaceSearch
-from privacyfunnel.engine.search.tangent import TangentSearch
+from privacyfunnel.engine.search.tangent import ObjectiveSearch, Search, TangentSearch
 from privacyfunnel.engine.search.vertices import VertexSearch
 from privacyfunnel.engine.settings import SETTINGS
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Request:
-    """What is minimised: an entropy, or where given a second moment or an entropy under an average constraint."""
-
-    problem: Problem
-    moment: Moment | None = None
-    absolute_gap: float = 0.0  # of a moment
-    average: EntropyFloor | None = None
-    bound_average: EntropyFloor | None = None  # the bound holds for this floor, a little below
-    clock: Clock = FOREVER  # by which a moment's run ends
-
-
-@dataclass(frozen=True, slots=True)
-class Strategy:
-    """How a kind of request is solved: its name, when it is chosen, and what builds the run."""
-
-    name: str
-    when: Callable[[Request], bool]
-    build: Callable[[Request, str], ColumnGeneration]
 
 
 def choose(request: Request) -> ColumnGeneration:
@@ -79,90 +67,6 @@ def choose_moment_generation(
 ) -> ColumnGeneration:
     """The run for a second moment; it must end by the clock."""
     return choose(Request(problem, moment, absolute, clock=clock))
-
-
-def split(
-    problem: Problem,
-    *,
-    gap: float = 1e-6,
-    time_limit: float | None = None,
-    progress: Progress | None = None,
-    start: FloatArray | None = None,
-    most_atoms: int | None = None,
-) -> Split:
-    """The split of least entropy up to `gap`. At the time limit: the best so far, with its bound.
-
-    `start` are feasible atoms that are known already; the split is never worse than the best one of these. Inputs that
-    the promise cannot distinguish are told apart at the end, as far as `most_atoms` allow.
-    """
-    small = MergeEqual().apply(problem)
-    with clock_for(time_limit):
-        clock = Clock.from_limit(time_limit)
-        run = choose_generation(small.problem)
-        run.run(gap, time_limit, progress, None if start is None else small.aggregate(start))
-        found = run.best(_refinement_clock(clock))
-    return small.invert(found, most_atoms)
-
-
-def _refinement_clock(clock: Clock) -> Clock:
-    """Time to refine the best split, beyond the limit too."""
-    length = clock.deadline - clock.start
-    extra = max(SETTINGS.driver.refining_share * length, SETTINGS.driver.refining_seconds)
-    return Clock(clock.start, clock.deadline + extra)
-
-
-def split_by_moment(
-    problem: Problem,
-    moment: Moment,
-    *,
-    gap: float = 1e-3,
-    absolute: float = 0.0,
-    time_limit: float | None = None,
-    progress: Progress | None = None,
-    start: FloatArray | None = None,
-) -> Split:
-    """The split of least tr(F Fᵀ M⁻¹), up to `gap` times that value less what nobody can avoid, or an absolute gap.
-
-    Inputs that the promise cannot distinguish stay apart: which of them are named together counts here.
-    """
-    with clock_for(time_limit):
-        clock = Clock.from_limit(time_limit)
-        run = choose_moment_generation(problem, moment, clock, absolute)
-        run.run(gap, clock.part(1 - SETTINGS.moments.ending_share).time_limit, progress, start)
-        return run.best(clock)
-
-
-def split_on_average(
-    problem: Problem,
-    average: EntropyFloor,
-    *,
-    bound_average: EntropyFloor | None = None,
-    gap: float = 1e-6,
-    time_limit: float | None = None,
-    progress: Progress | None = None,
-    start: FloatArray | None = None,
-) -> Split:
-    """The split of least entropy that keeps the floor, up to `gap`; at the time limit the best so far, with its bound.
-
-    The bound holds for `bound_average`, a floor that may be a little lower; `start` are feasible known atoms.
-    """
-    run = choose(Request(problem, average=average, bound_average=bound_average))
-    with clock_for(time_limit):
-        run.run(gap, SETTINGS.averages.seconds if time_limit is None else time_limit, progress, start)
-        return run.best()
-
-
-def cone_constraints(problem: Problem) -> sparse.csr_array:
-    """Constraints of one linear programme over multiples of feasible atoms."""
-    if problem.credal_sets is None:
-        return problem.cone()
-    rules = CredalConstraints.from_problem(problem)
-    return credal_cone_constraints(rules, problem.prior, np.arange(len(rules.one)))
-
-
-def linear_oracle(problem: Problem) -> Oracle:
-    """Minimises linear costs over the feasible atoms, with a proof of each minimum."""
-    return ConstraintOracle(problem) if problem.credal_sets is None else CredalOracle(problem)
 
 
 # -- entropies -------------------------------------------------------------------------------------------------------
@@ -194,12 +98,9 @@ def _build_linear_programmes(request: Request, name: str) -> ColumnGeneration:
 def _build_credal(request: Request, name: str) -> ColumnGeneration:
     problem = request.problem
     few = problem.size <= SETTINGS.plan.few_credal_inputs
-    oracle: CredalBatchOracle | CredalOracle = (
-        CredalBatchOracle(problem, SETTINGS.lp.pivots_per_box) if few else CredalOracle(problem)
-    )
-    search = TangentSearch(
-        oracle, problem, SETTINGS.search.credal_starts if few else SETTINGS.search.wide_credal_starts
-    )
+    oracle: CredalBatchOracle | ConstraintOracle = CredalBatchOracle(problem) if few else ConstraintOracle(problem)
+    starts = SETTINGS.search.credal_starts if few else SETTINGS.search.wide_credal_starts
+    search = TangentSearch(oracle, problem, starts)
     relaxation: Relaxation = ImageChords(oracle, problem.objective)
     if problem.objective.is_identity:
         relaxation = BoxedChords(oracle, problem.objective, resumes=True)
@@ -215,7 +116,7 @@ def _build_vertices(request: Request, name: str) -> ColumnGeneration:
     """Vertices of the polytope, or subspaces where it is large; proofs by class cones if any, else by boxes."""
     problem = request.problem
     polytope = build_polytope(problem)
-    large = not _has_compact_constraints(problem) and len(polytope.matrix) > SETTINGS.plan.many_constraints
+    large = not has_compact_constraints(problem) and len(polytope.matrix) > SETTINGS.plan.many_constraints
     search: Search = _subspace_search(problem) if large else VertexSearch(polytope, problem.objective)
     cones = class_cones(problem.constraints, polytope)
     relaxation: Relaxation = BoxedChords(polytope, problem.objective)
@@ -243,9 +144,9 @@ def _block_generation(problem: Problem) -> ColumnGeneration:
     search = (
         IntervalOracle(problem)
         if problem.constraints.is_one_dimensional
-        else VertexSearch(build_polytope(problem), problem.objective, in_turn=True)
+        else VertexSearch(build_polytope(problem), problem.objective)
     )
-    return ColumnGeneration(SingleBlockMaster(problem, search), NoBound(), Pace(patience=search.patience))
+    return ColumnGeneration(SingleBlockMaster(problem, search), DualBound(), Pace(patience=search.patience))
 
 
 def _subspace_search(problem: Problem) -> SubspaceSearch:
@@ -266,14 +167,11 @@ def _build_penalised(
 
 
 def _build_residual(problem: Problem, name: str, search: Search, proof: Prover | None) -> ColumnGeneration:
-    slack, driver = SETTINGS.slack, SETTINGS.driver
+    driver = SETTINGS.driver
     patience = search.patience if proof is not None else max(driver.patience, search.patience)
-    # Parts of similar inputs would lie across the classes of local constraints.
-    by_parts = problem.size > SETTINGS.plan.many_inputs and not problem.constraints.is_local
-    start = CoarseStart(choose_generation, slack.short_coarse_share if proof is None else slack.coarse_share, by_parts)
     pace = Pace(patience=patience, closest=np.inf if proof is not None else driver.sought * problem.prior_cost)
     bound = RelaxationBound(problem, proof, _start_relaxation)
-    return ColumnGeneration(ResidualMaster(problem, search, start, patience), bound, pace, name)
+    return ColumnGeneration(ResidualMaster(problem, search, patience), bound, pace, name)
 
 
 def _start_relaxation(problem: Problem) -> ColumnGeneration:
@@ -302,7 +200,7 @@ def _moment_run(
     request: Request,
     name: str,
     search: ObjectiveSearch,
-    prover: Callable[[MomentObjective], Prover] | None,
+    prover: Callable[[Objective], Prover] | None,
     relaxation_bound: Callable[[float], float] = lambda seconds: 0.0,
     search_share: float | None = None,
 ) -> ColumnGeneration:
@@ -322,38 +220,49 @@ def _moment_run(
 def _build_moment_interval(request: Request, name: str) -> ColumnGeneration:
     interval = IntervalOracle(request.problem)
 
-    def prover(objective: MomentObjective) -> Prover:
+    def prover(objective: Objective) -> Prover:
         interval.set_objective(objective)
         return interval
 
     return _moment_run(request, name, interval, prover)
 
 
-def _build_moment_products(request: Request, name: str) -> ColumnGeneration:
-    problem = request.problem
-    polytope, cone, reach = build_polytope(problem), build_constraint_cone(problem), list[FloatArray]()
-    search = VertexSearch(polytope, problem.objective)
+def _branching_prover(
+    search: TangentSearch | VertexSearch,
+    reach: Callable[[], FloatArray],
+    relax: Callable[[Objective, FloatArray], Relaxation],
+) -> Callable[[Objective], Prover]:
+    """Branch and bound for each objective; how far entries reach is computed for the first."""
+    known = list[FloatArray]()
 
-    def prover(objective: MomentObjective) -> Prover:
-        if not reach:
-            reach.append(np.minimum(cone.image @ polytope.reach(request.clock.deadline), 1.0))
+    def prover(objective: Objective) -> Prover:
+        known.extend([] if known else [reach()])
         search.set_objective(objective)
-        return BranchAndBound(ProductRelaxation(cone, objective, reach[0]), objective, search.polish)
+        return BranchAndBound(relax(objective, known[0]), objective, search.polish)
 
+    return prover
+
+
+def _build_moment_products(request: Request, name: str) -> ColumnGeneration:
+    polytope, cone = build_polytope(request.problem), build_constraint_cone(request.problem)
+    search = VertexSearch(polytope, request.problem.objective)
+    prover = _branching_prover(
+        search,
+        lambda: np.minimum(cone.image @ polytope.reach(request.clock.deadline), 1.0),
+        lambda objective, reach: ProductRelaxation(cone, objective, reach),
+    )
     return _moment_run(request, name, search, prover)
 
 
 def _build_moment_chords(request: Request, name: str) -> ColumnGeneration:
     """Few secrets, so that atoms have few entries: boxes of these, and chords of squares."""
-    polytope, reach = build_polytope(request.problem), list[FloatArray]()
+    polytope = build_polytope(request.problem)
     search = VertexSearch(polytope, request.problem.objective)
-
-    def prover(objective: MomentObjective) -> Prover:
-        if not reach:
-            reach.append(polytope.reach(request.clock.deadline))
-        search.set_objective(objective)
-        return BranchAndBound(SquaredChords(polytope, objective, reach[0]), objective, search.polish)
-
+    prover = _branching_prover(
+        search,
+        lambda: polytope.reach(request.clock.deadline),
+        lambda objective, reach: SquaredChords(polytope, objective, reach),
+    )
     return _moment_run(request, name, search, prover, search_share=SETTINGS.moments.long_search_share)
 
 
@@ -365,32 +274,33 @@ def _build_moment_groups(request: Request, name: str) -> ColumnGeneration:
 
 def _build_moment_programmes(request: Request, name: str) -> ColumnGeneration:
     """The same by linear programmes: bases are too large to be inverted."""
-    search = TangentSearch(ConstraintOracle(request.problem), request.problem, SETTINGS.search.wide_credal_starts)
-    return _moment_run(request, name, search, None, _single_secret_bound(request))
+    return _moment_run(request, name, _wide_search(request.problem), None, _single_secret_bound(request))
 
 
 def _build_moment_credal(request: Request, name: str) -> ColumnGeneration:
     """Products of constraints; those of the credal sets are added where a proof misses them."""
     problem, moment, clock = request.problem, request.moment, request.clock
     assert moment is not None
-    oracle, missing = CredalOracle(problem), CredalProductCuts(problem)
+    oracle, missing = ConstraintOracle(problem), CredalProductCuts(problem)
+    search = TangentSearch(oracle, problem, SETTINGS.search.wide_credal_starts)
     beyond = (problem.objective.image_index >= len(moment.factor)).astype(np.float64)
     most = -float(oracle.minimise(-beyond[None, :], clock.deadline).lower[0]) if beyond.any() else 0.0
-    cone, reach = build_constraint_cone(problem, most), list[FloatArray]()
-    search = TangentSearch(oracle, problem, SETTINGS.search.wide_credal_starts)
-
-    def prover(objective: MomentObjective) -> Prover:
-        if not reach:
-            reach.append(np.minimum(cone.image @ oracle.reach(clock.deadline), 1.0))
-        return BranchAndBound(ProductRelaxation(cone, objective, reach[0], missing), objective, search.polish)
-
+    cone = build_constraint_cone(problem, most)
+    prover = _branching_prover(
+        search,
+        lambda: np.minimum(cone.image @ oracle.reach(clock.deadline), 1.0),
+        lambda objective, reach: ProductRelaxation(cone, objective, reach, missing),
+    )
     return _moment_run(request, name, search, prover, _table_bound(request))
 
 
 def _build_moment_credal_search(request: Request, name: str) -> ColumnGeneration:
     """The same search; bounded by the table's own constraints."""
-    search = TangentSearch(CredalOracle(request.problem), request.problem, SETTINGS.search.wide_credal_starts)
-    return _moment_run(request, name, search, None, _table_bound(request))
+    return _moment_run(request, name, _wide_search(request.problem), None, _table_bound(request))
+
+
+def _wide_search(problem: Problem) -> TangentSearch:
+    return TangentSearch(ConstraintOracle(problem), problem, SETTINGS.search.wide_credal_starts)
 
 
 def _moment_lower_bound(problem: Problem, request: Request, clock: Clock) -> float:
@@ -436,92 +346,47 @@ def _restrict_to_table(request: Request) -> Problem:
     return replace(part, prior=part.prior / seen, constraints=rows)
 
 
-# -- when ------------------------------------------------------------------------------------------------------------
-
-
-def _has_compact_constraints(problem: Problem) -> bool:
-    """One or two constraints per secret, whatever the size of the table."""
-    return problem.constraints.compares_with_everybody or problem.constraints.mutual_functionals is not None
-
-
-def _has_very_many_secrets(problem: Problem) -> bool:
-    return _has_compact_constraints(problem) and problem.constraints.share.shape[1] > SETTINGS.plan.very_many_secrets
-
-
-def _has_very_many_constraints(problem: Problem, most: int) -> bool:
-    return not _has_compact_constraints(problem) and len(problem.inequalities) > most
-
-
-def _needs_blocks(problem: Problem) -> bool:
-    """Whether inputs are too many for one master, and blocks of them are the same problem."""
-    one_dimensional = problem.constraints.is_one_dimensional
-    most = SETTINGS.plan.most_interval if one_dimensional else SETTINGS.plan.most_branched
-    return _has_compact_constraints(problem) and problem.size > most and not _has_very_many_secrets(problem)
-
-
-def _needs_programmes(problem: Problem) -> bool:
-    """Whether the polytope of a moment has too many constraints to invert its bases."""
-    most = SETTINGS.plan.very_many_secrets
-    return _has_very_many_secrets(problem) or _has_very_many_constraints(problem, most)
-
-
-def _has_few_constraints(problem: Problem) -> bool:
-    """Few enough for boxes of entries, and each input a value of its own."""
-    few = problem.size <= SETTINGS.plan.most_boxed and len(problem.inequalities) <= SETTINGS.plan.few_constraints
-    return problem.objective.is_identity and few
-
-
-def _moment(when: Callable[[Problem], bool]) -> Callable[[Request], bool]:
-    return lambda request: request.moment is not None and when(request.problem)
-
-
-def _entropy(when: Callable[[Problem], bool]) -> Callable[[Request], bool]:
-    return lambda request: when(request.problem)
-
-
-def _is_small(problem: Problem) -> bool:
-    return problem.size <= SETTINGS.plan.most_multiplied
-
+# -- the table -----------------------------------------------------------------------------------------------------
 
 PLAN = (
     Strategy("average leakage, entropic boxes", lambda request: request.average is not None, _build_average),
     Strategy(
         "statistics: credal sets, products of constraints",
-        _moment(lambda p: p.credal_sets is not None and _is_small(p)),
+        for_moment(lambda p: p.credal_sets is not None and is_small(p)),
         _build_moment_credal,
     ),
     Strategy(
         "statistics: credal sets, bounded by the table's own constraints",
-        _moment(lambda p: p.credal_sets is not None),
+        for_moment(lambda p: p.credal_sets is not None),
         _build_moment_credal_search,
     ),
     Strategy(
         "statistics: one dimension, table of all vertices",
-        _moment(lambda p: p.objective.is_identity and p.constraints.is_one_dimensional),
+        for_moment(lambda p: p.objective.is_identity and p.constraints.is_one_dimensional),
         _build_moment_interval,
     ),
     Strategy(
-        "statistics: very many constraints, linear programmes", _moment(_needs_programmes), _build_moment_programmes
+        "statistics: very many constraints, linear programmes", for_moment(needs_programmes), _build_moment_programmes
     ),
-    Strategy("statistics: vertices, products of constraints", _moment(_is_small), _build_moment_products),
-    Strategy("statistics: vertices, chords of squares", _moment(_has_few_constraints), _build_moment_chords),
-    Strategy("statistics: vertices, bounded by groups of secrets", _moment(lambda p: True), _build_moment_groups),
-    Strategy("credal sets, linear programmes", _entropy(lambda p: p.credal_sets is not None), _build_credal),
-    Strategy("secret seen, closed form", _entropy(is_secret_box), _build_secret_box),
+    Strategy("statistics: vertices, products of constraints", for_moment(is_small), _build_moment_products),
+    Strategy("statistics: vertices, chords of squares", for_moment(has_few_constraints), _build_moment_chords),
+    Strategy("statistics: vertices, bounded by groups of secrets", for_moment(lambda p: True), _build_moment_groups),
+    Strategy("credal sets, linear programmes", for_entropy(lambda p: p.credal_sets is not None), _build_credal),
+    Strategy("secret seen, closed form", for_entropy(is_secret_box), _build_secret_box),
     Strategy(
-        "secret seen, linear programmes", _entropy(lambda p: not p.objective.is_identity), _build_linear_programmes
+        "secret seen, linear programmes", for_entropy(lambda p: not p.objective.is_identity), _build_linear_programmes
     ),
-    Strategy("very many inputs, blocks", _entropy(_needs_blocks), _build_blocks),
+    Strategy("very many inputs, blocks", for_entropy(needs_blocks), _build_blocks),
     Strategy(
         "one dimension, table of all vertices",
-        _entropy(lambda p: p.constraints.is_one_dimensional),
+        for_entropy(lambda p: p.constraints.is_one_dimensional),
         _build_interval,
     ),
-    Strategy("very many secrets, linear programmes", _entropy(_has_very_many_secrets), _build_linear_programmes),
+    Strategy("very many secrets, linear programmes", for_entropy(has_very_many_secrets), _build_linear_programmes),
     Strategy(
         "very many constraints, search without branching",
-        _entropy(lambda p: _has_very_many_constraints(p, SETTINGS.plan.most_proved)),
+        for_entropy(lambda p: has_very_many_constraints(p, SETTINGS.plan.most_proved)),
         _build_search_only,
     ),
-    Strategy("vertices of the polytope", _entropy(lambda p: True), _build_vertices),
+    Strategy("vertices of the polytope", for_entropy(lambda p: True), _build_vertices),
 )

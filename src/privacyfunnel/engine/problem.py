@@ -14,13 +14,14 @@ For any prices λ, every split has value at least λ·p + min_v (cost(v) − λ�
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from privacyfunnel.arrays import BoolArray, FloatArray, IntArray, Matrix, dense, sparse
-from privacyfunnel.engine.objective import Entropy, Objective, costs
+from privacyfunnel.engine.objective import Objective, costs
 from privacyfunnel.engine.settings import SETTINGS
 from privacyfunnel.model.constraints import LinearConstraints
 from privacyfunnel.model.credal.credal_sets import CredalSets
@@ -40,16 +41,14 @@ class Problem:
     @classmethod
     def from_values(cls, prior: FloatArray, constraints: LinearConstraints, epsilon: float) -> Problem:
         """Each input is a value, and information is what counts."""
-        return cls(prior, constraints, epsilon, Entropy.from_groups(np.arange(prior.size)))
+        return cls(prior, constraints, epsilon, Objective.from_groups(np.arange(prior.size)))
 
     @property
     def size(self) -> int:
-        """How many inputs there are."""
         return self.prior.size
 
     @cached_property
     def exp_epsilon(self) -> float:
-        """e^ε."""
         return float(np.exp(self.epsilon))
 
     @cached_property
@@ -58,11 +57,9 @@ class Problem:
         return float(costs(self.objective, self.prior[None, :])[0])
 
     def costs(self, atoms: Matrix) -> FloatArray:
-        """What each atom costs."""
         return costs(self.objective, atoms)
 
     def replace_constraints(self, constraints: LinearConstraints) -> Problem:
-        """The same with other rows."""
         return replace(self, constraints=constraints)
 
     def restrict(self, inputs: IntArray) -> Problem:
@@ -140,7 +137,7 @@ class Problem:
         row, z = np.nonzero(atoms)
         ratio, largest = atoms[row, z] / self.prior[z], np.zeros(len(atoms))
         np.maximum.at(largest, row, ratio)
-        entries = np.where(ratio > SETTINGS.tolerance.dust * largest[row], atoms[row, z], 0.0)
+        entries = np.where(ratio > SETTINGS.tolerance.rounding * largest[row], atoms[row, z], 0.0)
         atoms = np.zeros_like(atoms)
         atoms[row, z] = entries / np.bincount(row, entries, len(atoms))[row]
         good = self.is_feasible(atoms)
@@ -206,17 +203,6 @@ class Problem:
             needed = np.maximum(needed, share.max(axis=0, initial=0.0))
         return np.clip(needed, 0.0, 1.0)
 
-    def base_share(self, base: FloatArray) -> FloatArray:
-        """How much of `base`, which is allowed, must be mixed into each single input until it is, between 0 and 1."""
-        needed = np.zeros(self.size)
-        here, alone = self.constraints.evaluate(base[None, :]), self.constraints.dense
-        for one, other in ((0, 1), (1, 0)):
-            at_base = np.minimum(here[one] - self.exp_epsilon * here[other], 0.0)
-            at_input = alone[one] - self.exp_epsilon * alone[other]
-            share = np.divide(at_input, at_input - at_base, out=np.zeros_like(at_input), where=at_input > 0)
-            needed = np.maximum(needed, share.max(axis=0, initial=0.0))
-        return np.asarray(np.where(needed > 0, needed + SETTINGS.tolerance.base_margin, 0.0))
-
     def mix_with_prior(self, distributions: FloatArray) -> FloatArray:
         """The prior, drawn as far as is allowed towards each of these distributions."""
         needed = self.prior_share(distributions)[:, None]
@@ -229,6 +215,28 @@ class Problem:
             of_value = (self.objective.image_index == np.arange(self.objective.image_size)[:, None]) * self.prior
             towards = np.concatenate([towards, of_value / of_value.sum(axis=1, keepdims=True)])
         return self.mix_with_prior(towards)
+
+
+def atom_keys(atoms: FloatArray) -> Iterator[bytes]:
+    """What distinguishes atoms, up to rounding."""
+    return (atom.tobytes() for atom in np.round(atoms, SETTINGS.tolerance.atom_digits) + 0.0)  # −0 becomes 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EntropyFloor:
+    """The least conditional entropy of the secret: Σ q H(A v) >= least."""
+
+    secrets: FloatArray  # A: (c, d), P(S | input)
+    least: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class InputPart:
+    """A class of inputs, its mass, and the problem within it."""
+
+    inputs: IntArray
+    mass: float
+    problem: Problem
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -37,7 +37,7 @@ from privacyfunnel.model.published.tree_model import UNIT, TreeModel, round_to_u
 
 FAILURE = 1e-10  # of a simulation: the probability that any of its bounds is wrong; a design makes ten at most
 MOST_LISTED = 1 << 21  # combinations of labels
-CHUNK = 1 << 16
+CHUNK = 1 << 14  # records that are worked on together
 LISTED_ERROR = 2.0**-27  # relative: above that of sums of 2^21 products of floats, and of what follows
 WEIGHT_ERROR = 2.0**-30  # relative: above that of quotients of ratios, sums of 2^31 of them, and of what follows
 
@@ -180,15 +180,17 @@ class ReplacedMass:
         keep = mechanism.keep_numerators(records.ratios, classes)
         left = np.ldexp((np.uint64(1 << KEEP_BITS) - keep).astype(np.float64), -KEEP_BITS)  # rounded once
         rows = np.flatnonzero(left)
-        classes, left, weights = classes[rows], left[rows], records.weights[rows]
-        for pair, (e, f) in enumerate(mechanism.events.pairs.tolist()):
-            mass = left * (mechanism.events.ratio * weights[:, f] - weights[:, e])
-            for part, sums, squares in (
-                (np.maximum(mass, 0.0), self.gained, self.squares_gained),
-                (np.maximum(-mass, 0.0), self.lost, self.squares_lost),
-            ):
-                sums[:, pair] += np.bincount(classes, part, mechanism.classes)
-                squares[:, pair] += np.bincount(classes, part * part, mechanism.classes)
+        rows = rows[np.argsort(classes[rows], kind="stable")]
+        if not len(rows):
+            return
+        present, starts = np.unique(classes[rows], return_index=True)
+        weights, (e, f) = records.weights[rows] * left[rows][:, None], mechanism.events.pairs.T
+        gained = mechanism.events.ratio * weights[:, f] - weights[:, e]
+        lost = np.maximum(-gained, 0.0)
+        np.maximum(gained, 0.0, out=gained)
+        for part, sums, squares in ((gained, self.gained, self.squares_gained), (lost, self.lost, self.squares_lost)):
+            sums[present] += np.add.reduceat(part, starts, axis=0)
+            squares[present] += np.add.reduceat(part * part, starts, axis=0)
 
     def bound(
         self, mechanism: RealOrSynthetic, low: FloatArray, high: FloatArray, drawn: int, proof: int

@@ -150,7 +150,10 @@ def _worst_ratio_among(
     large, small = np.maximum(up[pairs, ys], down[pairs, ys]), np.minimum(up[pairs, ys], down[pairs, ys])
     with np.errstate(divide="ignore"):  # a ratio that is no float is larger than all that are
         sizes = -np.log((small / large).astype(np.float64))
-    near = np.flatnonzero(~(sizes < sizes.max() - TIE))
-    ratios = [Fraction(int(large[k]), int(small[k])) for k in near]
-    top = max(range(len(near)), key=ratios.__getitem__)
-    return exact_leak(comparisons, ratios[top], some.start + int(pairs[near[top]]), first + int(ys[near[top]]))
+    near = np.flatnonzero(~(sizes < sizes.max() - TIE)).tolist()
+    top = near[0]
+    over, under = int(large[top]), int(small[top])
+    for k in near:  # integers multiplied crosswise: a fraction of each of millions would take minutes
+        if int(large[k]) * under > over * int(small[k]):
+            top, over, under = k, int(large[k]), int(small[k])
+    return exact_leak(comparisons, Fraction(over, under), some.start + int(pairs[top]), first + int(ys[top]))

@@ -17,9 +17,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from privacyfunnel.atomic_files import OWNER, PUBLIC
 from privacyfunnel.errors import ProtocolFileError, SizeError
 from privacyfunnel.mechanisms.protocol_schema import check_form
 
+PROTOCOL = "protocol.json"  # what it is called in a release
 FORMAT = "privacyfunnel protocol"
 VERSION = 1  # of the file; a reader refuses others
 MOST_BYTES = 1 << 26  # of a file: 64 MB of JSON take about a gigabyte once they are read
@@ -104,6 +106,27 @@ def from_text(text: str, name: str) -> dict[str, Any]:
     except RecursionError:
         raise ProtocolFileError(f"'{name}': a promise must not be made of so many others. Make it again.") from None
     return content
+
+
+def find_protocol(path: str | Path) -> Path:
+    """The protocol file that is meant: the file itself, or that of a release by one of its folders.
+
+    A file `out/protocol.json` that is not there stands for that of the release `out`.
+    """
+    path = Path(path)
+    if path.is_file() or not (path.is_dir() or path.name == PROTOCOL):
+        return path
+    folder = path if path.is_dir() else path.parent
+    beside = [folder.parent / OWNER] if folder.name == PUBLIC else []
+    for each in (folder, folder / PUBLIC, folder / OWNER, *beside):
+        if (each / PROTOCOL).is_file():
+            return each / PROTOCOL
+    if path.is_dir():
+        raise ProtocolFileError(
+            f"'{path}' holds no {PROTOCOL}: if it was made from exact counts, it stays with the owner of the table. "
+            "Name the file, or ask them."
+        )
+    return path
 
 
 def read_text(path: Path) -> str:

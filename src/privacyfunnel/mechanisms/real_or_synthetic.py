@@ -45,6 +45,7 @@ MOST_ROUNDS = 1 << 20  # of proposals: a design accepts one in a thousand at lea
 PROPOSALS = 1 << 14  # that are made at a time where few records wait for one
 _TABLES = ("prototypes", "largest", "acceptance", "slacks")
 CHUNK = 1 << 18  # records that are drawn together
+BLOCK = 1 << 12  # records that are classified together: they stay in the cache
 
 # Relative: ratios of events are sums of at most c ratios of the model, each within RELATIVE_ERROR = 2^-40, and a sum,
 # a product and a quotient more: c + 4 roundings of 2^-53 each, with c ≤ 2^12. A product with one of these follows.
@@ -141,7 +142,12 @@ class RealOrSynthetic:
         Features and prototypes are integers below 2^13, and sums of their products below 2^53: they are the same in
         whatever order a machine adds them.
         """
-        return np.asarray((quantise_ratios(ratios) @ self._directions - self._offsets).argmax(axis=1))
+        found = np.empty(len(ratios), dtype=np.int64)
+        for start in range(0, len(ratios), BLOCK):
+            scores = quantise_ratios(ratios[start : start + BLOCK]) @ self._directions
+            scores -= self._offsets
+            scores.argmax(axis=1, out=found[start : start + BLOCK])
+        return found
 
     @cached_property
     def _directions(self) -> FloatArray:
@@ -228,7 +234,9 @@ class RealOrSynthetic:
 def quantise_ratios(ratios: FloatArray) -> FloatArray:
     """The features ⌊LEVELS · r/(1 + r)⌋ of records; those of r = 1 where the model rules a record out."""
     possible = np.where(np.isfinite(ratios), ratios, 1.0)
-    return np.floor(possible / (1.0 + possible) * LEVELS)
+    possible /= 1.0 + possible
+    possible *= LEVELS
+    return np.floor(possible, out=possible)
 
 
 def _float_below(number: Fraction) -> float:

@@ -48,7 +48,7 @@ from privacyfunnel.mechanisms.input_domain import (
 from privacyfunnel.mechanisms.mechanism import DescribableProtocol, Mechanism
 from privacyfunnel.mechanisms.outcomes import Outcomes, outcomes_from_json, outcomes_to_json
 from privacyfunnel.mechanisms.product import ProductMechanism
-from privacyfunnel.mechanisms.protocol_file import content_digest, from_text, read_text, to_text
+from privacyfunnel.mechanisms.protocol_file import content_digest, find_protocol, from_text, read_text, to_text
 from privacyfunnel.mechanisms.sampling import KeyStream, WordStream
 from privacyfunnel.mechanisms.unary_mechanism import UnaryEncodingMechanism
 from privacyfunnel.model.information import entropy
@@ -160,8 +160,10 @@ class SealedProtocol:
 
     @staticmethod
     def load(path: str | Path) -> SealedProtocol:
-        """Read a protocol file, refusing what is damaged, foreign or of another version."""
-        return SealedProtocol.from_text(read_text(Path(path)), str(path))
+        """Read a protocol file, or that of a release by its folder; refuse what is damaged, foreign or of another
+        version."""
+        path = find_protocol(path)
+        return SealedProtocol.from_text(read_text(path), str(path))
 
     def to_text(self) -> str:
         """The text of the protocol file."""

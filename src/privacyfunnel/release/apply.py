@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privacyfunnel.arrays import IntArray
+from privacyfunnel.atomic_files import begin_file
 from privacyfunnel.errors import GuaranteeError, OutputError, ParameterError, TableError
 from privacyfunnel.formatting import format_epsilon, format_number
 from privacyfunnel.hints import hint
@@ -24,13 +25,13 @@ from privacyfunnel.mechanisms.signatures import Signer, load_signed_protocol, re
 from privacyfunnel.model.row_order_leak import OrderLeak
 from privacyfunnel.release.bound_table import BoundTable, TableLeak
 from privacyfunnel.release.findings.kept_columns import KeptColumn, kept_column_statements
+from privacyfunnel.release.private_design import model_scope_statement
 from privacyfunnel.spec import ReleaseSpec
 from privacyfunnel.spec.checks import find_source
 from privacyfunnel.spec.fields import BLUR, DROP, ERROR
 from privacyfunnel.spec.keywords import accept_older_keywords, combine, require_spec
 
 if TYPE_CHECKING:
-    from privacyfunnel.atomic_files import StagedFiles
     from privacyfunnel.release.ledger.repeats import LedgerReport
     from privacyfunnel.release.row_sampler import RowSampler
     from privacyfunnel.tables.coding.contingency import UnknownRows
@@ -131,6 +132,8 @@ class Applied:
             said.append(self.notice)
         elif self.measured is not None and people is None:
             said.append("The promise holds on these rows, by exact arithmetic, and was certified for no later ones.")
+        elif self.sealed.model is not None:
+            said.append(model_scope_statement(secret))
         elif people is None:
             said.append(
                 "The promise was certified for the table that the protocol was designed on. If "
@@ -206,27 +209,28 @@ def apply_file(
     release is recorded in the owner's ledger; a second one of the same rows about the same secret is refused unless the
     spec says `again`.
     """
-    from privacyfunnel.release.destinations import resolve_destination
+    from privacyfunnel.mechanisms.protocol_file import find_protocol
     from privacyfunnel.release.ledger.ledger_file import Ledger, ledger_path
     from privacyfunnel.release.ledger.repeats import ProtocolText
     from privacyfunnel.release.publish import publish
+    from privacyfunnel.release.release_files import Destination
     from privacyfunnel.release.row_sampler import RowSampler
 
     spec = require_spec(spec, "apply_file(protocol, source")
-    protocol, source, into = Path(protocol), find_source(source, spec.query), spec.require_into()
+    protocol, source, into = find_protocol(protocol), find_source(source, spec.query), spec.require_into()
     text, signer = read_signed_text(protocol, signed_by=spec.signed_by)
     sealed = SealedProtocol.from_text(text, str(protocol))
     table = source.open(spec.dialect)
-    place = resolve_destination(table, into, force=spec.force)
+    place = Destination.of_rows(table, into, force=spec.force)
     for given, what in ((source.file, "the table"), (protocol, "the protocol")):
         if given is not None and into.exists() and into.samefile(given):
             raise OutputError(f"'{into}' is {what} itself and must not be overwritten. Name another file.")
     book = Ledger(ledger_path(source) if spec.ledger is None else spec.ledger)
 
-    def finish(parts: StagedFiles, drawn: Path, remembered: LedgerReport) -> Applied:
+    def finish(staged: Path, remembered: LedgerReport) -> Applied:
         applied = _make_applied(sampler, into, measured)
         if applied.notice:
-            parts.begin(place.notice).write_text(f"{applied.notice}\n", encoding="utf-8")
+            begin_file(staged / place.notice).write_text(f"{applied.notice}\n", encoding="utf-8")
         return replace(applied, protocol_file=protocol, remembered=remembered, signer=signer)
 
     with book.open_session() as salt:

@@ -190,8 +190,10 @@ class BoundTable:
         try:
             if not why:
                 joint, law, kept = self._published_counts(count_records(self.encoding, keep, counts), unknown)
-                found, rows = kept_leakage(law, promise, joint, kept), int(kept.weights.sum())
-                return TableLeak(found.epsilon, promise.epsilon, not found.keeps, rows, includes)
+                if not includes:  # outputs alone, of which every mechanism knows its own leak
+                    return TableLeak.from_ratio(exact_worst_leak(law, promise, joint), promise, joint.total)
+                found = kept_leakage(law, promise, joint, kept)
+                return TableLeak(found.epsilon, promise.epsilon, not found.keeps, joint.total, includes)
         except SizeError as error:
             why = error.sentence
         return TableLeak(math.inf, promise.epsilon, True, self.encoding.rows, includes, why)

@@ -176,16 +176,18 @@ def design_file(
     the owner's ledger before its noise is drawn; a second one for the same rows is refused unless the spec says
     `again`. With `spec.counts` the file has a row per combination, and that column is the number of rows of each.
     """
-    from privacyfunnel.atomic_files import atomic_files, check_target, ensure_folder
+    from contextlib import ExitStack
+
+    from privacyfunnel.atomic_files import atomic_file, check_target, ensure_folder
     from privacyfunnel.release.codebook import codebook
     from privacyfunnel.release.ledger.ledger_file import Ledger, ledger_path
     from privacyfunnel.release.ledger.noise_draws import record_noise
-    from privacyfunnel.release.release_files import CODEBOOKS
+    from privacyfunnel.release.release_files import codebook_name
     from privacyfunnel.tables.writers.table_writer import write_batches
 
     spec = require_spec(spec, "design_file(source").require_columns()
     into, force = spec.require_into(), spec.force
-    book = into.with_name(CODEBOOKS[0])
+    book = into.with_name(codebook_name(".csv"))
     if into.suffix != ".json":
         raise OutputError(f"a protocol file must be called something.json; '{into.name}' is not. Rename it.")
     for path in (into, book) if into.parent.exists() else ():
@@ -202,11 +204,13 @@ def design_file(
         with ledger.open_session() as salt:
             noise = record_noise(ledger, contingency, spec, origin, into, salt)
     found = replace(design_from_counts(contingency, spec, progress), noise=noise)
-    codes, owners = codebook(found.sealed, found.joint), not spec.is_private_design
-    with ensure_folder(into.parent), atomic_files(into.parent, force=force) as parts:
-        parts.begin(into.name, owner_only=owners).write_text(found.sealed.to_text(), encoding="utf-8")
+    codes, owners = codebook(found.sealed, found.joint), not found.sealed.has_noisy_design
+    with ensure_folder(into.parent), ExitStack() as stack:  # the protocol appears last
+        part = stack.enter_context(atomic_file(into, force=force, owner_only=owners))
+        part.write_text(found.sealed.to_text(), encoding="utf-8")
         if codes is not None:
-            write_batches(parts.begin(book.name, owner_only=owners), book.suffix, [codes])
+            part = stack.enter_context(atomic_file(book, force=force, owner_only=owners))
+            write_batches(part, book.suffix, [codes])
     return replace(found, protocol_file=into, codebook=None if codes is None else book)
 
 

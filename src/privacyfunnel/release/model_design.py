@@ -26,9 +26,9 @@ from privacyfunnel.model.published.noise import NOISES, NoiseSource, OwnNoise
 from privacyfunnel.model.published.noisy_counts import check_design_epsilon
 from privacyfunnel.model.published.table_model import (
     DELTA,
-    RARE,
     LabelTests,
     TableModel,
+    few_rows,
     fit_weights,
     noise_variance,
     pool_secrets,
@@ -42,13 +42,15 @@ if TYPE_CHECKING:
     from privacyfunnel.tables.coding.coders import Coding
     from privacyfunnel.tables.coding.contingency import Contingency, Variable
 
-LEAST_SHARE, LARGEST_SHARE = Fraction(1, 10), Fraction(1, 2)  # of the whole ε that p̃ gets …
+LEAST_SHARE, LARGEST_SHARE = Fraction(1, 20), Fraction(1, 2)  # of the whole ε that p̃ gets …
+LEAST_SHARE_TO_FIND_LABELS = Fraction(3, 40)  # … where it finds labels …
 NOISE_A_CELL = 20  # … and within these so much that the noise is a tenth of the rows: 2 / ε_c a cell
 ROWS_TO_FIND_LABELS = 2000  # over n: the ε_c at which a count of n / 50 shows that its label is no one's
 FOR_LABELS = Fraction(1, 20)  # of the whole ε, where the labels of several columns are found …
 FOR_OTHERS = Fraction(1, 5)  # … and of ε_c, for what became `other`, where those of one are
 LARGEST_TOTAL = 30  # with which labels are found: chances below 1e-24 are not told apart
 LEAST_LEFT = Fraction(1, 1000)  # of ε for the records
+SURE_OF_OTHERS = 2  # standard deviations of noise that `other` must have to be a value of the model
 MOST_NOISE = 1  # of the rows: with more of it p̃ says nothing
 
 Noise = Callable[[Fraction], NoiseSource]
@@ -105,15 +107,15 @@ def fit_model(table: Contingency, spec: ReleaseSpec) -> FittedModel:
         noisy = _find_one(_fill(table), budget, noise)
     else:
         noisy = _find_several(_fill(table), budget, noise)
-    groups = pool_secrets(noisy.cells.sum(axis=1), noisy.variance.sum(axis=1))
+    groups = pool_secrets(noisy.cells.sum(axis=1), noisy.variance.sum(axis=1), budget.rows)
     if len(groups) < 2:
-        raise _few_rows("every value of the secret is rare", _enough(budget, noisy.cells.size))
+        raise _few_rows("all values of the secret are rare, or all but one", _enough(budget, noisy.cells.size))
     cells, variance = (
         np.stack([each[group].sum(axis=0) for group in groups]) for each in (noisy.cells, noisy.variance)
     )
     listed = [tuple(noisy.secrets[s] for s in group) for group in groups]
     if noisy.delta:  # the secrets that are not listed: as everybody, and as many as n leaves
-        share = max(budget.rows - float(cells.sum()), RARE) / max(float(cells.sum()), 1.0)
+        share = max(budget.rows - float(cells.sum()), few_rows(budget.rows)) / max(float(cells.sum()), 1.0)
         cells, variance = np.vstack([cells, share * cells.sum(axis=0)]), np.vstack([variance, variance[:1]])
         listed.append(())
     left = total - noisy.epsilon
@@ -159,20 +161,20 @@ class _Budget:
         """ε for so many counts of labels that are public."""
         if self.fixed is not None:
             return self.fixed - spent
-        return min(self._between(Fraction(NOISE_A_CELL * cells, self.rows)), self.total * LARGEST_SHARE)
+        return self._between(LEAST_SHARE, Fraction(NOISE_A_CELL * cells, self.rows))
 
     @property
     def for_counts_and_labels(self) -> Fraction:
         """ε_c where the counts themselves say which labels are public."""
-        return self.fixed or self._between(Fraction(ROWS_TO_FIND_LABELS, self.rows))
+        return self.fixed or self._between(LEAST_SHARE_TO_FIND_LABELS, Fraction(ROWS_TO_FIND_LABELS, self.rows))
 
     @property
     def for_labels(self) -> Fraction:
         """ε by which the labels of several columns are found."""
         return self.total * FOR_LABELS if self.fixed is None else self.fixed / 4
 
-    def _between(self, wanted: Fraction) -> Fraction:
-        share = max(self.total * LEAST_SHARE, min(self.total * LARGEST_SHARE, wanted))
+    def _between(self, least: Fraction, wanted: Fraction) -> Fraction:
+        share = max(self.total * least, min(self.total * LARGEST_SHARE, wanted))
         return Fraction(f"{float(share):.3g}")
 
 
@@ -184,18 +186,26 @@ def _count_given(table: Contingency, budget: _Budget, noise: Noise) -> _NoisyTab
 
 
 def _find_one(table: Contingency, budget: _Budget, noise: Noise) -> _NoisyTable:
-    """The counts of one column, which say themselves which labels are public; `other` is counted by itself."""
-    epsilon = budget.for_counts_and_labels
-    inner, outer = noise(epsilon * (1 - FOR_OTHERS) / 2), noise(epsilon * FOR_OTHERS / 2)
+    """The counts of one column, which say themselves which labels are public; all others are counted as one."""
+    epsilon, coding = budget.for_counts_and_labels, table.published.codings[0]
+    for_others = Fraction(0) if coding.edges else epsilon * FOR_OTHERS
+    inner = noise((epsilon - for_others) / 2)
     counted, _ = _noisy(table.weights, inner, None)
-    coding = table.published.codings[0]
     rows, columns = LabelTests(inner.rate, budget.total).find(table.weights, counted, (False, bool(coding.edges)))
-    shown, columns = _show(coding, columns, counted[rows].sum(axis=0), budget)
+    others = np.zeros((int(rows.sum()), 0), dtype=np.int64)
+    if for_others:
+        outer = noise(for_others / 2)
+        others, variance = _noisy(table.weights[np.ix_(rows, ~columns)].sum(axis=1, keepdims=True), outer, None)
+        if others.sum() < max(few_rows(budget.rows), SURE_OF_OTHERS * math.sqrt(variance.sum())):
+            others = others[:, :0]
+    shown, columns = _show(coding, columns, counted[rows].sum(axis=0), others.shape[1] > 0, budget)
+    cells = np.hstack([counted[np.ix_(rows, columns)], others]).astype(np.float64)
+    _refuse_noise(cells.size, inner.rate, budget)
+    variances = np.full(cells.shape, noise_variance(inner.rate))
+    if others.size:
+        variances[:, -1:] = variance
     found = table.recode(_product([shown]))
-    cells, variance = _noisy(found.weights[rows], outer, budget, rate=inner.rate)
-    cells[:, : int(columns.sum())] = counted[np.ix_(rows, columns)]
-    variance[:, : int(columns.sum())] = noise_variance(inner.rate)
-    return _NoisyTable(found, cells.astype(np.float64), variance, _labels(table, rows), epsilon, DELTA)
+    return _NoisyTable(found, cells, variances, _labels(table, rows), epsilon, DELTA)
 
 
 def _find_several(table: Contingency, budget: _Budget, noise: Noise) -> _NoisyTable:
@@ -210,7 +220,10 @@ def _find_several(table: Contingency, budget: _Budget, noise: Noise) -> _NoisyTa
         np.add.at(pair.T, variable.combos[:, j], table.weights.T)
         counted, _ = _noisy(pair, source, None)
         found, columns = tests.find(pair, counted, (False, bool(coding.edges)))
-        codings.append(_show(coding, columns, counted[found].sum(axis=0), budget)[0])
+        left = budget.rows - int(counted[np.ix_(found, columns)].sum())
+        noise_left = math.sqrt(found.sum() * columns.sum() * noise_variance(source.rate))
+        others = left >= max(few_rows(budget.rows), SURE_OF_OTHERS * noise_left)
+        codings.append(_show(coding, columns, counted[found].sum(axis=0), others, budget)[0])
         rows |= found
     coarse = table.recode(_product(codings))
     epsilon = budget.for_cells(coarse.weights[rows].size, budget.for_labels)
@@ -219,20 +232,24 @@ def _find_several(table: Contingency, budget: _Budget, noise: Noise) -> _NoisyTa
     return _NoisyTable(coarse, cells.astype(np.float64), variance, _labels(table, rows), spent, DELTA)
 
 
-def _noisy(
-    counts: IntArray, source: NoiseSource, budget: _Budget | None, rate: Fraction | None = None
-) -> tuple[IntArray, FloatArray]:
-    """Counts with noise and its variance; refused where that noise, or the larger part of it, would drown them."""
+def _refuse_noise(cells: int, rate: Fraction, budget: _Budget) -> None:
+    """Refuse a model that noise would drown."""
+    if cells / float(rate) > MOST_NOISE * budget.rows:
+        raise _few_rows(
+            f"{budget.rows:,} rows are too few for a model of {cells:,} pairs of a secret and a value",
+            _enough(budget, cells),
+        )
+
+
+def _noisy(counts: IntArray, source: NoiseSource, budget: _Budget | None) -> tuple[IntArray, FloatArray]:
+    """Counts with noise, and its variance."""
     if counts.size > MOST_CELLS:
         raise SizeError(
             f"a published model counts at most {MOST_CELLS:,} pairs of a secret and a value; this table has "
             f"{counts.size:,}. Publish fewer columns, or use coarser bins ({hint('bins', 'NAME=prefix:3')})."
         )
-    if budget is not None and counts.size / float(rate or source.rate) > MOST_NOISE * budget.rows:
-        raise _few_rows(
-            f"{budget.rows:,} rows are too few for a model of {counts.size:,} pairs of a secret and a value",
-            _enough(budget, counts.size),
-        )
+    if budget is not None:
+        _refuse_noise(counts.size, source.rate, budget)
     drawn = np.array(source.draw(counts.size), dtype=np.int64).reshape(counts.shape)
     return counts + drawn, np.full(counts.shape, noise_variance(source.rate))
 
@@ -260,20 +277,19 @@ def _fill(table: Contingency) -> Contingency:
     return replace(table, published=replace(table.published, codings=tuple(wide), combos=combos))
 
 
-def _show(coding: Coding, kept: BoolArray, totals: IntArray, budget: _Budget) -> tuple[Coding, BoolArray]:
+def _show(coding: Coding, kept: BoolArray, totals: IntArray, others: bool, budget: _Budget) -> tuple[Coding, BoolArray]:
     """The labels of a column that are published, by noisy totals, and which of its own they are.
 
-    All that is left of n is `other`, or counts as the commonest label where that is hardly anything: a value of the
+    What is left is `other`, or counts as the commonest label where `others` are hardly anything: a value of the
     model that no row has could hide others in the model and nowhere else. A missing number likewise.
     """
     if coding.edges:
         last = len(coding.labels) - 1
-        if coding.missing != last or totals[last] >= RARE:
+        if coding.missing != last or totals[last] >= few_rows(budget.rows):
             return coding, kept
         shown = replace(coding, labels=coding.labels[:last], missing=int(totals[:last].argmax()))
         return shown, np.arange(last + 1) < last
     labels = tuple(label for label, stays in zip(coding.labels, kept, strict=True) if stays)
-    others = budget.rows - int(totals[kept].sum()) >= RARE
     if len(labels) + others < 2:
         raise _few_rows(f"no values of '{coding.column}' have enough rows to be named through noise", _enough(budget))
     missing = None

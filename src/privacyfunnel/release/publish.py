@@ -8,9 +8,8 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
-from typing import Protocol as Shape
 
-from privacyfunnel.atomic_files import StagedFiles, ensure_folder, scratch_file
+from privacyfunnel.atomic_files import begin_file, ensure_folder, scratch_file
 from privacyfunnel.release.ledger.ledger_file import Ledger
 from privacyfunnel.release.ledger.repeats import (
     LedgerReport,
@@ -20,14 +19,12 @@ from privacyfunnel.release.ledger.repeats import (
     make_entry,
     repeat_error,
 )
-from privacyfunnel.release.release_files import OutputFile
+from privacyfunnel.release.release_files import Destination
 from privacyfunnel.release.row_sampler import RowSampler
 from privacyfunnel.spec import ReleaseSpec
 from privacyfunnel.tables.writers.spreadsheet_guard import refuse_unsafe
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
     import polars as pl
 
     from privacyfunnel.tables.coding.bins import Bins
@@ -40,41 +37,19 @@ T = TypeVar("T")
 LOOK = 0.2  # seconds between looks for a signal
 
 
-class Destination(Shape):
-    """Where the table of a release goes."""
-
-    @property
-    def folder(self) -> Path:
-        """The folder."""
-
-    @property
-    def table(self) -> Path:
-        """The table in it."""
-
-    @property
-    def suffix(self) -> str:
-        """The table's format, or that of its parts."""
-
-    def output_files(self, outgoing: RowSampler) -> Sequence[OutputFile]:
-        """The files that it is written to, one after another."""
-
-    def stage(self) -> AbstractContextManager[StagedFiles]:
-        """Files that appear together."""
-
-
 def publish(
     outgoing: RowSampler,
     place: Destination,
     source: TableSource,
     protocol: ProtocolText,
     ledger: tuple[Ledger, bytes],
-    finish: Callable[[StagedFiles, Path, LedgerReport], T],
+    finish: Callable[[Path, LedgerReport], T],
     *,
     spec: ReleaseSpec,
     trial: bool = False,
     of_secret: tuple[Sequence[Bins], Sequence[Merge]] | None = None,
 ) -> T:
-    """Draw the rows into their place; `finish` writes what belongs to them before all of it appears.
+    """Draw the rows into their place; `finish` writes what belongs to them beside them before all of it appears.
 
     A second release of the same rows about the same secret is refused unless the spec says `again`. `of_secret` are
     the bins and merges of the secret where the spec does not name it.
@@ -90,17 +65,16 @@ def publish(
     if remembered.repeats and not spec.again:
         raise repeat_error(remembered)
     with (
-        ensure_folder(place.folder),
+        ensure_folder(place.path.absolute().parent),
         book.record(mine, known=remembered.repeats, refuse=concurrent_release_error) as replaced,
-        place.stage() as parts,
+        place.stage() as staged,
     ):
-        outputs = [(parts.begin(output.name), output) for output in place.output_files(outgoing)]
-        first = outputs[0][0]
-        rows = RowStream(prefetch(outgoing.batches(partial(scratch_file, first))))
+        outputs = [(begin_file(staged / output.name), output) for output in place.output_files(outgoing)]
+        rows = RowStream(prefetch(outgoing.batches(partial(scratch_file, outputs[0][0]))))
         like = output_text_format(outgoing.bound_table.encoding.table, excel_safe=excel_safe)
         for path, output in outputs:
             write_batches(path, output.suffix, rows.take(output.rows), excel_safe=excel_safe, text_format=like)
-        return finish(parts, first, remembered.add_replaced(replaced))
+        return finish(staged, remembered.add_replaced(replaced))
 
 
 def prefetch(batches: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:

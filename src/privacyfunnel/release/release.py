@@ -24,7 +24,6 @@ from privacyfunnel.release.findings.population import PopulationBound
 from privacyfunnel.release.findings.published_shares import share_statements
 from privacyfunnel.release.notebook_page import Page, first_rows_html
 from privacyfunnel.release.private_design import design_statements, model_scope_statement
-from privacyfunnel.release.release_files import save_release
 from privacyfunnel.spec import ReleaseSpec
 
 if TYPE_CHECKING:
@@ -56,7 +55,9 @@ class Release:
     beside: tuple[str, ...] = ()  # what a frame carried besides its columns, such as an index; not passed on
     protocol_file: Path | None = None
     codebook: Any = None  # what outcome codes stand for: a frame, or the path of its file; None without codes
-    pages: tuple[Path, ...] = ()  # the reports that were written
+    pages: tuple[Path, ...] = ()  # the pages that were written
+    signature: Path | None = None  # where the owner's signature is, and whose key it is of
+    signed_by: str = ""
     remembered: LedgerReport | None = None  # what the ledger knows of these rows; the owner's own
     suspected: tuple[str, ...] = ()  # signs of several rows per person, or of weights; a sentence each
     read_as: tuple[str, ...] = ()  # what was detected of the table's text format
@@ -187,12 +188,12 @@ class Release:
         return self._exclusions(to_owner=False)
 
     def save(self, folder: str | Path, suffix: str = ".csv", *, force: bool = False) -> Path:
-        """Write `sanitised.csv` (or .tsv, .parquet, .arrow), `protocol.json` and, where the table shows codes,
-        `codebook.csv` into a folder: all of them, or none. With `force` over what is there.
+        """Write the release into a new folder, whole or not at all: `public` with `sanitised.csv` (or .tsv, .parquet,
+        .arrow), and `owner` with what is for the owner alone. With `force` over a release that is there.
 
         A release of a frame is in no ledger: a second one of the same rows is not noticed.
         """
-        return save_release(self.table, self.sealed, self.codebook, Path(folder), suffix, force=force)
+        return Path(import_module("privacyfunnel").save_release(self, Path(folder), suffix, force=force))
 
     def report(self) -> Page:
         """The owner's page: what was promised, what an attacker could learn, what an analyst gets. For them alone."""
@@ -259,7 +260,11 @@ class Release:
         if domain.secrets_merged:
             found.append(f"Values of {secret} were merged: the promise does not cover what tells merged values apart.")
         found += kept_column_statements(
-            self.kept, self.kept_columns, secret, order=self.kept_order, judged=self.kept_judged
+            self.kept,
+            self.kept_columns if to_owner else (),  # which compare them with rows that are not published
+            secret,
+            order=self.kept_order,
+            judged=self.kept_judged,
         )
         if self.beside:
             found.append(

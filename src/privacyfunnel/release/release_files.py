@@ -1,118 +1,180 @@
-"""A release as files: the table, its protocol and the pages about both, which appear and go together."""
+"""Where a release goes, and where its files are found again.
+
+    out/public/   the sanitised table, README.html, croissant.json, dcat.jsonld
+    out/owner/    report.html, release.toml, disclosure-record.json
+    protocol.json and the codebook are public where they were made from noisy counts, else the owner's
+
+`apply` writes one file, or a folder of parts.
+"""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from privacyfunnel.atomic_files import StagedFiles, atomic_files, check_target
-from privacyfunnel.errors import OutputError, ParameterError
-from privacyfunnel.tables.readers.formats import STEM, SUFFIXES, TABLES
+import numpy as np
+
+from privacyfunnel.atomic_files import OWNER, PUBLIC, atomic_file, atomic_folder, check_folder, is_written
+from privacyfunnel.errors import OutputError
+from privacyfunnel.tables.readers.formats import STEM, TABLES
+from privacyfunnel.tables.readers.table_files import PartsTable, check_output, check_suffix, table_suffix
+from privacyfunnel.tables.readers.table_interface import Table
 
 if TYPE_CHECKING:
-    from privacyfunnel.mechanisms.sealing import SealedProtocol
     from privacyfunnel.release.row_sampler import RowSampler
 
-PROTOCOL = "protocol.json"
-CODEBOOKS = ("codebook.csv", "codebook.tsv")
-SIGNATURE = f"{PROTOCOL}.sig"
-OWNER_REPORT, PUBLIC_REPORT = "report.html", "public-report.html"  # what the pages are called
-CROISSANT = "croissant.json"  # and a description for catalogues of data sets
+README, CROISSANT, DCAT = "README.html", "croissant.json", "dcat.jsonld"
+REPORT, SPEC = "report.html", "release.toml"
+NOTICE = "notice.txt"
 
 
-@dataclass(frozen=True, slots=True)
-class ReportPage:
-    """A page about a release."""
+def audience(*, noisy: bool) -> str:
+    """The folder for protocol and codebook: unless their counts are noisy they can reveal a person's secret, so that
+    whoever holds them must be trusted with the table (benchmarks attacks)."""
+    return PUBLIC if noisy else OWNER
 
-    name: str
-    text: str
-    owners: bool = False  # whether only the owner may read it
+
+def codebook_name(suffix: str) -> str:
+    """In the table's dialect where the table is text."""
+    return "codebook.tsv" if suffix.startswith(".tsv") else "codebook.csv"
 
 
 class OutputFile(NamedTuple):
     """A file that rows are written to."""
 
-    name: str
+    name: str  # below what is staged
     suffix: str
     rows: int | None = None  # how many; None for all that are left
 
 
 @dataclass(frozen=True, slots=True)
-class ReleaseFiles:
-    """Where a release goes, and whether it takes the place of one that is there."""
+class Destination:
+    """What appears: one file, a folder of parts, or the folder of a release with its table in `public`."""
 
-    folder: Path
-    suffix: str
+    path: Path
+    table: Path  # the file itself, the folder of parts, or the table of the release
+    suffix: str  # of the table, or of the first part
     force: bool = False
+    source: PartsTable | None = None  # the parts that a folder of parts is written like
+
+    @classmethod
+    def of_release(cls, into: Path, suffix: str, *, force: bool, source: Path | None = None) -> Destination:
+        """The folder of a release; refused early where it could not appear."""
+        _refuse_own_input([] if source is None else [source], into)
+        check_folder(into, force=force)
+        return cls(into, into / PUBLIC / f"{STEM}{suffix}", suffix, force)
+
+    @classmethod
+    def of_rows(cls, table: Table, into: Path, *, force: bool) -> Destination:
+        """A file for a table, a folder for one in parts; refused early where it could not appear."""
+        if isinstance(table, PartsTable):
+            _refuse_own_input(table.paths, into)
+            check_folder(into, force=force)
+            unlike = [name for name in table.names if table_suffix(Path(name)) is None]
+            if unlike:
+                raise OutputError(
+                    f"parts are written in the formats they are read in; '{unlike[0]}' is of one that is only read. "
+                    "Apply to that file by itself."
+                )
+            return cls(into, into, check_suffix(Path(table.names[0])), force, table)
+        if into.is_dir():
+            raise OutputError(f"'{into}' must be a file to write to; it is a directory. Name a file inside it.")
+        suffix = check_output(into, force=force) if into.parent.exists() else check_suffix(into)
+        return cls(into, into, suffix, force)
 
     @property
-    def table(self) -> Path:
-        return self.folder / f"{STEM}{self.suffix}"
-
-    @property
-    def protocol(self) -> Path:
-        return self.folder / PROTOCOL
-
-    @property
-    def codebook(self) -> Path:
-        """In the table's dialect where the table is text."""
-        return self.folder / CODEBOOKS[self.suffix.startswith(".tsv")]
+    def notice(self) -> str:
+        """The name of the file that says what does not hold of the rows, where there is such a thing."""
+        return NOTICE if self.source is not None else f"{self.table.name}.{NOTICE}"
 
     def output_files(self, outgoing: RowSampler) -> Sequence[OutputFile]:
-        """One table."""
-        return [OutputFile(self.table.name, self.suffix)]
+        """The files of rows, one after another.
 
-    def refuse_early(self, source: Path | None) -> None:
-        """Before hours are spent, refuse a folder in which the release could not appear."""
-        if not self.folder.exists():
-            return
-        for name in TABLES:
-            if source is not None and (self.folder / name).exists() and (self.folder / name).samefile(source):
-                raise OutputError(
-                    f"'{self.folder / name}' is the table itself and must not be overwritten. Name another folder."
-                )
-        for name in (*self._tables, PROTOCOL, *CODEBOOKS):
-            check_target(self.folder / name, force=self.force)
-
-    def stage(self) -> AbstractContextManager[StagedFiles]:
-        """Files that appear together.
-
-        A protocol belongs to one table: a table in another format, and with force the old pages, codebook and signature
-        too, would describe a release that is no longer there.
+        In a random order parts have numbers for names, and equal sizes: how the table was cut may tell, by name or
+        size, how many people have a secret. In the order of the table they are its own, with their names and rows.
         """
-        old = (*CODEBOOKS, OWNER_REPORT, PUBLIC_REPORT, CROISSANT, SIGNATURE) if self.force else ()
-        return atomic_files(self.folder, force=self.force, also_replace=(*self._tables, *old))
+        if self.source is None:
+            name = self.table.name if self.table == self.path else f"{PUBLIC}/{self.table.name}"
+            return [OutputFile(name, self.suffix)]
+        if not outgoing.spec.keep_order:
+            parts = len(self.source.names)
+            bounds = [outgoing.rows * i // parts for i in range(parts + 1)]
+            digits = len(str(parts))
+            return [
+                OutputFile(f"part-{i:0{digits}}{self.suffix}", self.suffix, bounds[i] - bounds[i - 1])
+                for i in range(1, parts + 1)
+            ]
+        sizes = self.source.sizes
+        if outgoing.rows < sum(sizes):
+            bound = outgoing.bound_table
+            stays = np.concatenate([bound.inputs(chunk) >= 0 for chunk in bound.encoding.chunks()])
+            ends = list(accumulate(sizes))
+            sizes = [int(stays[end - size : end].sum()) for size, end in zip(sizes, ends, strict=True)]
+        named = zip(self.source.names, sizes, strict=True)
+        return [OutputFile(name, check_suffix(Path(name)), size) for name, size in named]
 
-    @property
-    def _tables(self) -> list[str]:
-        """The table, and tables in other formats where there are any; what is a folder is none."""
-        others = [name for name in TABLES if name != self.table.name and os.path.lexists(self.folder / name)]
-        return [self.table.name, *(name for name in others if not (self.folder / name).is_dir())]
+    @contextmanager
+    def stage(self) -> Iterator[Path]:
+        """The folder to write to; what is in it appears when the body is done.
+
+        The notice about one file appears just before it; one about the file that it replaces goes.
+        """
+        if self.source is not None or self.table != self.path:
+            with atomic_folder(self.path, force=self.force) as hidden:
+                yield hidden
+            return
+        notice = self.path.with_name(self.notice)
+        with atomic_file(self.path, force=self.force) as beside:
+            yield beside.parent
+            staged = beside.with_name(notice.name)
+            said = staged.read_bytes() if staged.exists() else b""
+            if said:
+                with atomic_file(notice, force=self.force) as told:
+                    told.write_bytes(said)
+        if self.force and not said:
+            notice.unlink(missing_ok=True)
 
 
-def save_release(table: Any, sealed: SealedProtocol, codebook: Any, into: Path, suffix: str, *, force: bool) -> Path:
-    """Write the frame of a release, its protocol and its codebook into the folder, all or none; the folder."""
-    from privacyfunnel.atomic_files import ensure_folder
-    from privacyfunnel.tables.readers.lazy_frames import frame_table
-    from privacyfunnel.tables.writers.table_writer import write_batches
+def _refuse_own_input(inputs: Sequence[Path], into: Path) -> None:
+    """Refuse an output folder that holds the input: replacing it would remove the originals."""
+    output = into.resolve()
+    inside = [path for path in inputs if path.resolve().is_relative_to(output)]
+    if inside:
+        raise OutputError(
+            f"the output folder '{into}' must not contain the input; '{inside[0]}' is in it. Name another folder."
+        )
 
-    if isinstance(table, str | Path):
-        raise OutputError(f"this release is in files already: {table}. Copy them.")
-    if suffix not in SUFFIXES:
-        raise ParameterError(f"suffix must be one of {', '.join(SUFFIXES)}; got '{suffix}'.")
-    files = ReleaseFiles(into, suffix, force=force)
-    for path in (files.table, files.protocol, files.codebook) if into.exists() else ():
-        check_target(path, force=force)
-    owners = not sealed.has_noisy_design
-    with ensure_folder(into), files.stage() as parts:
-        rows = frame_table(table)
-        write_batches(parts.begin(files.table.name), suffix, rows.batches(rows.columns))
-        parts.begin(files.protocol.name, owner_only=owners).write_text(sealed.to_text(), encoding="utf-8")
-        if codebook is not None:
-            book, beside = frame_table(codebook), parts.begin(files.codebook.name, owner_only=owners)
-            write_batches(beside, beside.suffix, book.batches(book.columns))
-    return into
+
+# -- releases that are there -----------------------------------------------------------------------------------------
+
+
+def find_table(path: str | Path) -> Path:
+    """The sanitised table that is meant: the file itself, or that of a release by its folder, or by an older name."""
+    path = Path(path)
+    folder = path if path.is_dir() else path.parent
+    names = TABLES if path.is_dir() else (path.name,) if path.name in TABLES and not path.exists() else ()
+    for each in (folder, folder / PUBLIC, folder.parent / PUBLIC):
+        for name in names:
+            if (each / name).exists():
+                return each / name
+    return path
+
+
+def altered_files(public: Path) -> list[str]:
+    """Files of a public folder that were added, changed or removed since croissant.json listed them; none without it.
+
+    Who can change that list, too, is found out by a signature, or by the owner's record.
+    """
+    try:
+        files = json.loads((public / CROISSANT).read_text(encoding="utf-8"))["distribution"]
+        listed = {str(file["contentUrl"]): str(file["sha256"]) for file in files}
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
+    found = {path.relative_to(public).as_posix() for path in public.rglob("*")} - {CROISSANT}
+    signatures = {f"{name}.sig" for name in listed}
+    return sorted(name for name in (found - signatures) | {*listed} if not is_written(public / name, listed.get(name)))

@@ -5,20 +5,20 @@ table ──count──▶ Joint ──design──▶ SealedProtocol ──appl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from privacyfunnel.mechanisms.protocol_file import PROTOCOL
 from privacyfunnel.release.release import Release
-from privacyfunnel.release.release_files import ReleaseFiles, ReportPage
+from privacyfunnel.release.release_files import Destination, audience
 from privacyfunnel.release.release_run import ReleaseRun
 from privacyfunnel.spec import ReleaseSpec
 from privacyfunnel.spec.checks import find_source
 from privacyfunnel.spec.keywords import accept_older_keywords, combine, require_spec
 
 if TYPE_CHECKING:
-    from privacyfunnel.atomic_files import StagedFiles
     from privacyfunnel.model.promises import Promise
     from privacyfunnel.model.uses.use import Use
     from privacyfunnel.release.ledger.ledger_file import Entry
@@ -109,59 +109,66 @@ def sanitise_file(
     *,
     watch: Callable[[str, int], None] | None = None,
     progress: Callable[[float, float], None] | None = None,
-    pages: Callable[[Release], Iterable[ReportPage]] | None = None,
+    command: str = "",
     trial: bool = False,
 ) -> Release:
     """Sanitise a file of any size, or a `Query`, into the folder `spec.into`; without a source, the spec's own table.
 
-    The folder gets `sanitised.csv` (or another format), `protocol.json`, `codebook.csv` where the table shows codes of
-    outputs, and the `pages` drawn from the release. They appear together, or none does. The release is recorded in the
-    owner's ledger; a second one of the same rows about the same secret is refused before anything is solved, unless
-    the spec says `again`. A `trial`, such as a demonstration, is recorded and does not count.
+    The folder gets `public`, all of which may be published, and `owner`, which is for the owner alone. It appears whole
+    or not at all. The release is recorded in the owner's ledger; a second one of the same rows about the same secret is
+    refused before anything is solved, unless the spec says `again`. The owner's report says that `command` repeats it.
+    A `trial`, such as a demonstration, is recorded and does not count.
     """
     from privacyfunnel.release.ledger.ledger_file import Ledger, ledger_path
-    from privacyfunnel.release.ledger.noise_draws import record_noise
     from privacyfunnel.release.ledger.repeats import ProtocolText, refuse_repeat
     from privacyfunnel.release.publish import output_text_format, publish
-    from privacyfunnel.tables.writers.table_writer import write_batches
+    from privacyfunnel.release.release_contents import write_contents
 
     spec = require_spec(spec, "sanitise_file(source").require_columns()
-    into = spec.require_into()
+    into, key = spec.require_into(), None
+    if spec.sign is not None:
+        from privacyfunnel.mechanisms.signatures import load_private_key
+
+        key = load_private_key(spec.sign)  # before hours are spent
     source = find_source(source or spec.table, spec.query)
     table = source.open(spec.dialect)
-    files = ReleaseFiles(into, f".{spec.format}" if spec.format else source.suffix, force=spec.force)
-    files.refuse_early(source.file)
+    suffix = f".{spec.format}" if spec.format else source.suffix
+    place = Destination.of_release(into, suffix, force=spec.force, source=source.file)
     book = Ledger(ledger_path(source) if spec.ledger is None else spec.ledger)
 
-    def finish(parts: StagedFiles, drawn: Path, remembered: LedgerReport) -> Release:
-        # Made from the counts themselves, both can reveal a person's secret (benchmarks attacks): the owner's.
-        owners = not spec.is_private_design
-        parts.begin(files.protocol.name, owner_only=owners).write_text(protocol.text, encoding="utf-8")
+    def finish(staged: Path, remembered: LedgerReport) -> Release:
         codes = run.codebook()
-        if codes is not None:
-            beside = parts.begin(files.codebook.name, owner_only=owners)
-            like = output_text_format(table, excel_safe=spec.excel_safe)
-            write_batches(beside, beside.suffix, [codes], excel_safe=spec.excel_safe, text_format=like)
         release = replace(
-            run.release(files.table),
-            protocol_file=files.protocol,
-            codebook=None if codes is None else files.codebook,
+            run.release(place.table),
             remembered=replace(remembered, noise=tuple(noise)),
             read_as=table.text_format.detection_notes,
         )
-        written = []
-        for page in pages(replace(release, table=drawn)) if pages else ():
-            parts.begin(page.name, owner_only=page.owners).write_text(page.text, encoding="utf-8")
-            written.append(into / page.name)
-        return replace(release, pages=tuple(written))
+        return write_contents(
+            release,
+            staged,
+            place,
+            protocol=protocol.text,
+            codes=None if codes is None else [codes],
+            source=str(source if spec.table is None else spec.source),
+            query=source.query,
+            command=command,
+            text_format=output_text_format(table, excel_safe=spec.excel_safe),
+            key=key,
+            watch=watch and (lambda doing: watch(doing, 0)),
+        )
 
+    private = spec.is_private_design
+    path = into / audience(noisy=private) / PROTOCOL
     noise: list[Entry] = []
 
     def before_design(counted: Contingency) -> None:
-        refuse_repeat(book, counted, spec, source, files.table, salt, trial=trial)
-        noise.extend(record_noise(book, counted, spec, source, files.protocol, salt, trial=trial))
+        refuse_repeat(book, counted, spec, source, place.table, salt, trial=trial)
+        if private:
+            from privacyfunnel.release.ledger.noise_draws import record_noise
+
+            noise.extend(record_noise(book, counted, spec, source, path, salt, trial=trial))
 
     with book.open_session() as salt:
         run = ReleaseRun.start(table, spec, watch, progress, before_design=before_design)
-        protocol = ProtocolText(files.protocol, run.sealed.to_text())
-        return publish(run.sampler, files, source, protocol, (book, salt), finish, spec=spec, trial=trial)
+        protocol = ProtocolText(path, run.sealed.to_text())
+        return publish(run.sampler, place, source, protocol, (book, salt), finish, spec=spec, trial=trial)

@@ -1,58 +1,65 @@
-"""The report of a release as one HTML page without outside resources: the owner's page and the public page.
+"""The owner's report of a release as one HTML page without outside resources, and the pages of its folder.
 
-Both answer six questions, for every kind of mechanism: what was promised and for whom, what an attacker could learn at
+It answers six questions, for every kind of mechanism: what was promised and for whom, what an attacker could learn at
 worst, what an analyst gets, what was changed, what is not promised, and how to repeat the release.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from privacyfunnel.atomic_files import OWNER, PUBLIC, begin_file
 from privacyfunnel.audits.side_channel_audit import side_channel
 from privacyfunnel.designs.methods import Effort
 from privacyfunnel.errors import ParameterError
 from privacyfunnel.formatting import format_percent
-from privacyfunnel.hints import hint, word_for_python
+from privacyfunnel.hints import hint, word_for_command_line, word_for_python
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.release.release_files import ReportPage
-from privacyfunnel.release.sanitise import Release
-from privacyfunnel.report import CROISSANT, OWNER_REPORT, PUBLIC_REPORT, statements
+from privacyfunnel.release.release import Release
+from privacyfunnel.release.release_files import CROISSANT, DCAT, README, REPORT
+from privacyfunnel.report import catalogue, statements
 from privacyfunnel.report.analyst import AnalystView, analyst_view, shares_bars
 from privacyfunnel.report.attacker import AttackerView, attacker_view, beliefs_bars, guessing_sentence, worst_sentence
 from privacyfunnel.report.bars import STYLE
 from privacyfunnel.report.changes import change_bars, changes, public_bars
 from privacyfunnel.report.cost_picture import LOOSE, cost_curve, costs_picture
-from privacyfunnel.report.croissant import description
 from privacyfunnel.report.statements import Occasion, to_sentence
 
-__all__ = ["Occasion", "frame_page", "owner_page", "pages", "public_page"]
+__all__ = ["Occasion", "frame_page", "owner_page", "readme_page", "write_pages"]
 
 MOST_PICTURES = 4  # of several published columns, one each
 SIDE_SECONDS = 1.5  # to measure the leakage to somebody who knows some columns
 
 
-def pages(
+def write_pages(
     release: Release,
-    occasion: Occasion,
+    staged: Path,
     *,
-    owners: bool = True,
-    public: bool = False,
-    croissant: bool = False,
-    curve: bool = False,
+    source: str,
+    query: str = "",
+    command: str = "",
     watch: Callable[[str], None] | None = None,
-) -> Iterator[ReportPage]:
-    """The requested pages: the owner's (readable by the owner only), the public one, a description for catalogues."""
-    if owners:
-        yield ReportPage(OWNER_REPORT, owner_page(release, occasion, curve=curve, watch=watch), owners=True)
-    if public:
-        yield ReportPage(PUBLIC_REPORT, public_page(release, occasion))
-    if croissant:
-        yield ReportPage(CROISSANT, description(release, occasion))
+) -> list[str]:
+    """Write the pages of a release into its staged folder; their names in it."""
+    wording = word_for_command_line if command else word_for_python
+    occasion = Occasion(datetime.now().astimezone(), source, command, query, wording)
+    folder = staged / PUBLIC
+    pages: dict[str, Callable[[], str]] = {
+        f"{PUBLIC}/{README}": lambda: readme_page(release, folder, occasion),
+        f"{PUBLIC}/{DCAT}": lambda: catalogue.dcat(release, folder, occasion),
+        f"{PUBLIC}/{CROISSANT}": lambda: catalogue.croissant(release, folder, occasion),
+    }
+    if release.spec.report:
+        pages[f"{OWNER}/{REPORT}"] = lambda: owner_page(release, occasion, curve=release.spec.curve, watch=watch)
+    for name, make in pages.items():
+        begin_file(staged / name).write_text(make(), encoding="utf-8")
+    return list(pages)
 
 
 def frame_page(release: Release) -> str:
@@ -87,12 +94,12 @@ def owner_page(
     estimates = analyst_view(sealed, joint, release.rows)
     attacker = attacker_view(joint, sealed)
     return _render(
+        "page",
         occasion,
         **_common_fields(release),
         **_attacker_fields(release, attacker),
         **_analyst_fields(release, estimates),
         **_change_fields(release, joint),
-        owner=True,
         title=f"Publishing {statements.column_names(sealed)} without giving away {statements.secret_name(sealed)}",
         facts=statements.facts(release, attacker, estimates),
         scopes=statements.scope_answers(release, side_channel(joint, sealed.mechanism, SIDE_SECONDS)),
@@ -104,8 +111,8 @@ def owner_page(
     )
 
 
-def public_page(release: Release, occasion: Occasion) -> str:
-    """The page for everybody. No figure on it is a function of exact counts.
+def readme_page(release: Release, folder: Path, occasion: Occasion) -> str:
+    """The page for everybody, beside the table in its public `folder`. No figure on it is a function of exact counts.
 
     Somebody who knows all other rows can compute a person's secret from such a figure, even from probabilities in whole
     percents (benchmarks attacks). Figures of noisy counts are shown.
@@ -113,32 +120,26 @@ def public_page(release: Release, occasion: Occasion) -> str:
     sealed = release.sealed
     picture = public_bars(sealed) if sealed.has_noisy_design else None
     return _render(
+        "readme",
         occasion,
         **_common_fields(release),
-        owner=False,
-        lead="",
-        facts=statements.public_facts(sealed),
         title=f"{statements.column_names(sealed)}: a sanitised table",
+        lead=statements.readme_lead(release),
+        facts=statements.public_facts(sealed),
         scopes=statements.public_scope_answers(sealed),
-        attacker=None,
-        attacker_notes=["Probability of a value before seeing a published record, and its limits after:"],
         examples=statements.examples(sealed),
-        beliefs=(),
-        has_limit=True,
-        analyst_notes=[statements.FOR_ANALYSTS],
-        shares=[],
-        change_notes=[statements.publication_statement(sealed, drawn=picture is not None)],
-        changed=[],
-        change_pictures=[(picture, "")] if picture else [],
+        analyst_notes=statements.analyst_notes(sealed),
+        commands=statements.estimate_commands(release),
+        files=statements.file_list(release, folder),
+        citation=statements.citation(release, folder, occasion),
+        changed=statements.publication_statement(sealed, drawn=picture is not None),
+        picture=picture,
         not_promised=release.not_promised,
-        costs=None,
-        curve_note="",
         provenance=statements.public_provenance(sealed, occasion),
-        command="",
     )
 
 
-def _render(occasion: Occasion, **fields: Any) -> str:
+def _render(page: str, occasion: Occasion, **fields: Any) -> str:
     environment = Environment(
         loader=PackageLoader("privacyfunnel", "report"),
         autoescape=True,
@@ -147,7 +148,7 @@ def _render(occasion: Occasion, **fields: Any) -> str:
         finalize=lambda value: occasion.wording(value) if type(value) is str else value,
     )
     environment.filters["percent"] = format_percent
-    return environment.get_template("page.html.jinja").render(style=STYLE, **fields)
+    return environment.get_template(f"{page}.html.jinja").render(style=STYLE, **fields)
 
 
 def _common_fields(release: Release) -> dict[str, Any]:
@@ -169,7 +170,6 @@ def _attacker_fields(release: Release, found: AttackerView) -> dict[str, Any]:
     return {
         "lead": worst_sentence(found, secret),
         "attacker_notes": notes,
-        "examples": (),
         "attacker": beliefs_bars(found, secret),
         "beliefs": found.beliefs,
         "has_limit": found.has_limit,

@@ -11,6 +11,7 @@ from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
 
+from privacyfunnel.atomic_files import file_digest
 from privacyfunnel.audits.side_channel_audit import SideChannel
 from privacyfunnel.formatting import (
     format_epsilon,
@@ -22,14 +23,13 @@ from privacyfunnel.formatting import (
     format_points,
 )
 from privacyfunnel.hints import hint, option_name, word_for_command_line
+from privacyfunnel.mechanisms.protocol_file import PROTOCOL
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.names import format_names
-from privacyfunnel.release.release_files import PROTOCOL
-from privacyfunnel.release.sanitise import Release
+from privacyfunnel.release.release import Release
+from privacyfunnel.release.release_files import CROISSANT, DCAT, README
 from privacyfunnel.report.analyst import AnalystView
 from privacyfunnel.report.attacker import AttackerView
-from privacyfunnel.tables.readers.formats import STEM
-from privacyfunnel.tables.readers.table_files import table_suffix
 
 MEANING = {
     "LIP": "A published record changes the probability of any value of {secret} by at most a factor of {factor}, up or "
@@ -49,9 +49,17 @@ ESTIMATED = (
     "From the published table and its protocol, anybody can estimate the original shares (privacyfunnel estimate). The "
     "expected error is given in percentage points, beside the true shares. The true shares are for you only."
 )
+BIASED = "Shares counted directly from the published values are biased."
 FOR_ANALYSTS = (
-    f"Estimate the original shares, with intervals that include the randomisation: privacyfunnel estimate {PROTOCOL} "
-    "sanitised.csv. Shares counted directly from the published values are biased."
+    f"Estimate the original shares from the table and {PROTOCOL}, with intervals that include the randomisation. "
+    f"{BIASED}"
+)
+WITHOUT_PROTOCOL = (
+    f"{PROTOCOL} was computed from exact counts and stays with the owner of the data: somebody who knows all other "
+    "rows could compute a person's secret from it.",
+    "With the table alone you can use each record as it is: count published values, compare groups, fit models. The "
+    f"promise above holds whatever you do. You cannot correct for the randomisation. {BIASED} How much, only "
+    f"{PROTOCOL} says: ask the owner for it, or for a release that was made from noisy counts.",
 )
 
 
@@ -262,11 +270,62 @@ def facts(release: Release, attacker: AttackerView, analyst: AnalystView) -> lis
     return found
 
 
+def readme_lead(release: Release) -> str:
+    """What the table is, in two sentences."""
+    sealed = release.sealed
+    kept = f" {format_names(release.kept)}: published unchanged." if release.kept else ""
+    return (
+        f"{release.rows:,} records. {column_names(sealed)} was randomised so that a record says little about "
+        f"{secret_name(sealed)}, which is not published.{kept}"
+    )
+
+
+def analyst_notes(sealed: SealedProtocol) -> list[str]:
+    """What somebody can do with the table, and what not."""
+    return [FOR_ANALYSTS] if sealed.has_noisy_design else [*WITHOUT_PROTOCOL]
+
+
+def estimate_commands(release: Release) -> str:
+    """Three lines that estimate the original shares; none where the protocol is the owner's."""
+    if not release.sealed.has_noisy_design:
+        return ""
+    name = Path(release.table).name
+    return f"import privacyfunnel\n\nfound = privacyfunnel.estimate({PROTOCOL!r}, {name!r})\nprint(found.to_frame())"
+
+
+def file_list(release: Release, folder: Path) -> list[tuple[str, str]]:
+    """The public files, and what each is; the pages are not written yet."""
+    order = "in the order of the table" if release.kept_order else "shuffled"
+    described = {
+        Path(release.table).name: f"the sanitised records, {order}",
+        PROTOCOL: "how values were replaced, and with which promise, in integers that can be checked",
+        "codebook": "what each outcome code stands for",
+        f"{PROTOCOL}.sig": "the owner's signature of protocol and table",
+    }
+    written = sorted(path.name for path in folder.iterdir() if path.name != README)
+    return [
+        *((name, described.get(name, described.get(Path(name).stem, ""))) for name in written),
+        (README, "this page"),
+        (CROISSANT, "columns, and the SHA-256 of every other file, for catalogues"),
+        (DCAT, "the same data set in DCAT-AP, for data portals"),
+    ]
+
+
+def citation(release: Release, folder: Path, occasion: Occasion) -> str:
+    """How to cite the table: what tells it from any other is its SHA-256."""
+    sealed, name = release.sealed, Path(release.table).name
+    return (
+        f"{column_names(sealed)}, sanitised ({sealed.promise.name} about {secret_name(sealed)}, ε = "
+        f"{format_number(sealed.promise.epsilon)}). {occasion.when:%Y}. Data set, {release.rows:,} records. Made with "
+        f"privacyfunnel {version('privacyfunnel')}. SHA-256 of {name}: {file_digest(folder / name)}."
+    )
+
+
 def audit_command(release: Release, occasion: Occasion) -> str:
     """The command that checks the release from its files."""
     if release.protocol_file is None:
         return ""
-    table = release.protocol_file.parent / f"{STEM}{table_suffix(Path(release.table))}"
+    table = release.table
     query = [option_name("query"), occasion.query] if occasion.query else []
     return shlex.join(
         [

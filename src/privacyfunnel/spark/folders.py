@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from privacyfunnel.mechanisms.protocol_file import PROTOCOL
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.names import unique_label
 from privacyfunnel.release.apply import Applied
 from privacyfunnel.release.codebook import codebook
 from privacyfunnel.release.design import DesignResult, design_from_counts
-from privacyfunnel.release.destinations import NOTICE
-from privacyfunnel.release.release_files import CODEBOOKS, PROTOCOL
+from privacyfunnel.release.release_files import NOTICE, codebook_name
 from privacyfunnel.spark.counting import count_combinations
 from privacyfunnel.spark.frame_draw import FrameDraw
 from privacyfunnel.spark.output_folder import HiddenFolder, OutputFiles, atomic_folder
@@ -70,7 +70,7 @@ def sanitise_to_folder(df: Any, spec: ReleaseSpec, files: OutputFiles) -> tuple[
         folder.describe(PROTOCOL, found.sealed.to_text())
         codes = codebook(found.sealed, found.joint)
         if codes is not None:
-            folder.describe(CODEBOOKS[0], codes.write_csv())
+            folder.describe(codebook_name(".csv"), codes.write_csv())
     return found, done
 
 

@@ -13,19 +13,21 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
+from privacyfunnel.atomic_files import OWNER, PUBLIC
 from privacyfunnel.errors import OutputError, ParameterError
 from privacyfunnel.hints import hint
 from privacyfunnel.spark.single_draw import COMMITTER
+from privacyfunnel.tables.readers.formats import STEM
 
 PARQUET, CSV = "parquet", "csv"
 FORMATS = (PARQUET, CSV)
-STEM, WHOLE = "sanitised", "whole"
-OWNERS_FOLDER, OWNERS_ONLY, PUBLIC = "700", "600", "644"
+WHOLE = "whole"
+OWNERS_FOLDER, OWNERS_ONLY, EVERYBODYS = "700", "600", "644"
 
 
 @dataclass(frozen=True, slots=True)
 class OutputFiles:
-    """What is to appear: a folder of rows, or one that has such a folder in it, beside small files of the owner's."""
+    """What is to appear: a folder of rows, or a release with these in `public` and small files in `owner`."""
 
     into: str
     format: str = PARQUET
@@ -39,7 +41,7 @@ class OutputFiles:
     @property
     def subpath(self) -> str:
         """Where the rows are, below the folder that appears."""
-        return f"/{STEM}.{self.format}" if self.described else ""
+        return f"/{PUBLIC}/{STEM}.{self.format}" if self.described else ""
 
     @property
     def table(self) -> str:
@@ -82,12 +84,15 @@ class HiddenFolder:
         writing.save(self.path(f"{WHOLE}{self._files.subpath}"))
 
     def describe(self, name: str, text: str, *, public: bool = False) -> None:
-        """A file beside the rows: the owner's, or everybody's."""
-        path = self._hadoop.Path(self.path(f"{WHOLE}/{name}"))
+        """A file of the owner's, in a folder that nobody else can enter; or one for everybody, beside the rows."""
+        folder = self._hadoop.Path(self.path(WHOLE if public else f"{WHOLE}/{OWNER}"))
+        if not public:
+            self._system.mkdirs(folder, self._hadoop.permission.FsPermission(OWNERS_FOLDER))
+        path = self._hadoop.Path(folder, name)
         stream = self._system.create(path)
         stream.write(bytearray(text.encode()))
         stream.close()
-        self._system.setPermission(path, self._hadoop.permission.FsPermission(PUBLIC if public else OWNERS_ONLY))
+        self._system.setPermission(path, self._hadoop.permission.FsPermission(EVERYBODYS if public else OWNERS_ONLY))
 
     def publish(self) -> None:
         """All of it gets its final name, and what had that name goes; a folder is never moved into another."""

@@ -134,8 +134,6 @@ OPTIONS: Mapping[str, Mapping[str, Option]] = {
         "excel_safe": Option(FLAG, commands=DRAWING),
         "report": Option(FLAG, commands=(SANITISE,)),
         "curve": Option(FLAG, commands=(SANITISE,)),
-        "public_report": Option(FLAG, commands=(SANITISE,)),
-        "croissant": Option(FLAG, commands=(SANITISE,)),
         "sign": Option(PATH, "owner.pem", "FILE", (SANITISE,)),
         "signed_by": Option(PATH, "owner.public.pem", "FILE", (APPLY,)),
         "ledger": Option(PATH, "ledger.json", "FILE"),
@@ -217,8 +215,6 @@ HELP: Mapping[str, str] = {
     "excel_safe": "Put an apostrophe before text that begins like a formula.",
     "report": "Write report.html, for the owner only.",
     "curve": "Also solve the trade-off curve of the report, which takes longer than the release.",
-    "public_report": "Write public-report.html, a page for everybody.",
-    "croissant": "Write croissant.json, which describes the release for catalogues.",
     "sign": "Sign the table and its protocol with this private key (keygen).",
     "signed_by": "The owner's public key: refuse files that it did not sign.",
     "ledger": "The owner's record of releases and private designs. Default: $PRIVACYFUNNEL_LEDGER, or a file beside "

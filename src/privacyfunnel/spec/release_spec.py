@@ -118,8 +118,6 @@ class ReleaseSpec:
     excel_safe: bool = False
     report: bool = True
     curve: bool = False
-    public_report: bool = False
-    croissant: bool = False
     sign: Path | None = None
     signed_by: Path | None = None
     ledger: Path | None = None

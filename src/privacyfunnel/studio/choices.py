@@ -51,7 +51,6 @@ class Choices:
     use: str = ""  # what the table is to be best for; empty for what serves most, as the command line chooses
     time_limit: float | None = None  # seconds, where the best so far was taken
     into: str = ""  # the folder; empty for one beside the table
-    public_report: bool = False
 
     def columns(self, role: str) -> tuple[str, ...]:
         """The columns of that role, in the order of the table."""
@@ -139,7 +138,6 @@ class Choices:
             delimiter=self.dialect.delimiter,
             encoding=self.dialect.encoding,
             decimal=self.dialect.decimal,
-            public_report=self.public_report,
             ledger=self.ledger,
             into=self.folder,
         )

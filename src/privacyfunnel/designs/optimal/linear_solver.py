@@ -24,14 +24,14 @@ from privacyfunnel.designs.optimal.problem_conversion import (
 from privacyfunnel.designs.optimal.solver_interface import Optimum, SolverRequest
 from privacyfunnel.designs.size_limits import PUBLISHED_WELL
 from privacyfunnel.engine.clock import Clock
-from privacyfunnel.engine.linear_uses.actions import (
+from privacyfunnel.engine.masters.actions import (
     bound_by_prices,
     direct_action_split,
     split_by_actions,
     split_on_line,
 )
-from privacyfunnel.engine.plan import cone_constraints, linear_oracle
 from privacyfunnel.engine.problem import Problem, Split
+from privacyfunnel.engine.splits import cone_constraints, linear_oracle
 from privacyfunnel.errors import SizeError, SolverError
 from privacyfunnel.mechanisms.sealing import SMALLEST_EPSILON, seal
 from privacyfunnel.model.joint import Joint

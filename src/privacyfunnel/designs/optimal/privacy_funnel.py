@@ -26,9 +26,8 @@ from privacyfunnel.designs.optimal.problem_conversion import (
 from privacyfunnel.designs.optimal.solver_interface import Optimum, StopReason
 from privacyfunnel.engine.clock import Clock, clock_for
 from privacyfunnel.engine.driver import Progress
-from privacyfunnel.engine.masters.average import EntropyFloor
-from privacyfunnel.engine.plan import split_on_average
-from privacyfunnel.engine.problem import Problem
+from privacyfunnel.engine.problem import EntropyFloor, Problem
+from privacyfunnel.engine.splits import split_on_average
 from privacyfunnel.errors import ParameterError, SizeError, SolverError, check_average
 from privacyfunnel.mechanisms.sealing import SealedProtocol, seal
 from privacyfunnel.model.constraints import LinearConstraints

@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray, IntArray, dense, is_hardly_filled, nonzero_entries, sparse
-from privacyfunnel.engine import Problem, Split
-from privacyfunnel.engine.objective import Entropy
+from privacyfunnel.engine.objective import Objective
+from privacyfunnel.engine.problem import Problem, Split
 from privacyfunnel.errors import ParameterError
 from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.exact_arithmetic import merge_outputs
@@ -62,7 +62,7 @@ def build_problem(
     epsilon = math.log((bound * largest + margin * _ratio_at_prior(rows, p_z[inputs])) / (largest + margin))
     prior = p_z[inputs] / p_z[inputs].sum()
     listed = inputs < joint.a * (joint.c if sees_secret else 1)  # anything else is a value of its own
-    objective = Entropy.from_groups(np.where(listed, inputs % joint.a, joint.a))
+    objective = Objective.from_groups(np.where(listed, inputs % joint.a, joint.a))
     secret = inputs // joint.a if sees_secret else None
     return Problem(prior, rows, epsilon, objective, secret, sets), inputs, margin
 

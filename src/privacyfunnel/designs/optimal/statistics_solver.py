@@ -30,8 +30,8 @@ from privacyfunnel.designs.size_limits import BLURRED, CONDITIONED_AT_ALL, MOST_
 from privacyfunnel.engine import Problem
 from privacyfunnel.engine.clock import Clock
 from privacyfunnel.engine.masters.mixture import Moment
-from privacyfunnel.engine.masters.moment import split_by_forced_response
-from privacyfunnel.engine.plan import split_by_moment
+from privacyfunnel.engine.masters.restricted_master import split_by_forced_response
+from privacyfunnel.engine.splits import split_by_moment
 from privacyfunnel.errors import ParameterError, SizeError, SolverError
 from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.sealing import seal

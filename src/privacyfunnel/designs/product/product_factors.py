@@ -29,9 +29,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray, sparse
-from privacyfunnel.engine import Problem
+from privacyfunnel.engine import Problem, split
 from privacyfunnel.engine.clock import FOREVER, Clock
-from privacyfunnel.engine.reductions.lazy_constraints import split_with_lazy_constraints
 from privacyfunnel.errors import SizeError
 from privacyfunnel.model.comparisons import Comparisons
 from privacyfunnel.model.constraints import LinearConstraints
@@ -96,7 +95,7 @@ class Factors:
             return Protocol(np.eye(len(prior)), marginal.values)
         size = min(epsilon, LARGEST_EPSILON) * (1 - INSIDE)
         problem = Problem.from_values(prior, LinearConstraints.from_pairs(n, d), size)
-        found = split_with_lazy_constraints(problem, gap=GAP, time_limit=min(SECONDS, SHARE * self.clock.seconds_left))
+        found = split(problem, gap=GAP, time_limit=min(SECONDS, SHARE * self.clock.seconds_left), lazy=True)
         p_yx = found.weights[:, None] * found.atoms
         channel = (p_yx / p_yx.sum(axis=0)).T
         return Protocol(channel, posterior_labels(marginal, prior[:, None] * channel))

@@ -34,7 +34,9 @@ CLASSES = 60
 QUANTILE = 0.95  # of the excess within a class that the programme provides for
 FEWEST_ACCEPTED = 1 / 16  # of proposals, in every class
 DESIGN_RECORDS = 1 << 17  # on which floats choose
-PROOF_RECORDS = 1 << 21  # of each sample of the simulation
+PROOF_RECORDS = 1 << 18, 1 << 20, 1 << 22  # of each sample of the simulation
+WORTH_LESS_PROOF = 1.02  # times the least inflation, for a proof of fewer records
+MOST_PROOFS = 5  # for each of the two `SPARE`: the failure probability of a simulation is a tenth of 1e-9
 SPARE = 1.25, 2.0  # times the expected error of the proof, by which slacks are stated lower; then what is tried next
 # Rooms that the programme leaves to the guard of single records: how far inside the promise synthetic records stay, and
 # how many there are at least, compared with the real ones, in classes where some real ones are too telling.
@@ -57,26 +59,31 @@ class WideDesign:
 
 
 def design_real_or_synthetic(
-    model: TreeModel, promise: Promise, *, classes: int = CLASSES, proof_records: int = PROOF_RECORDS
+    model: TreeModel, promise: Promise, *, classes: int = CLASSES, proof_records: int | None = None
 ) -> WideDesign:
     """The mechanism with the least mean of 1/a(x) over records of the model, as far as classes can tell.
+
+    A proof by simulation draws so many records for each of its two samples; by default the fewest that cost little.
 
     Raises
     ------
     GuaranteeError
         If its slacks could not be proved. Nothing weaker is returned.
     """
-    sample = DesignSample.draw(model, promise, classes, 0 if can_list(model) else proof_records)
+    numbers = (0,) if can_list(model) else PROOF_RECORDS if proof_records is None else (proof_records,)
+    sample = DesignSample.draw(model, promise, classes)
+    replacements = [*(sample.solve(*room) for room in ROOMS), sample.replace_all()]
     for spare in SPARE:
-        designs = [sample.design(sample.solve(*room), spare) for room in ROOMS] + [
-            sample.design(sample.replace_all(), spare)
-        ]
-        found = [design for design in designs if design is not None]
-        for design in sorted(found, key=lambda design: design.inflation):
-            if sample.prove(design.mechanism).fit(design.mechanism):
+        found = [sample.design(each, number, spare) for number in numbers for each in replacements]
+        designs = sorted((design for design in found if design is not None), key=lambda design: design.inflation)
+        least = designs[0].inflation if designs else 0.0
+        cheap = [each for each in designs if each.inflation <= WORTH_LESS_PROOF * least]
+        cheap.sort(key=lambda design: design.proof_records)
+        for design in (cheap + designs)[:MOST_PROOFS]:
+            if sample.prove(design).fit(design.mechanism):
                 return design
     raise GuaranteeError(
-        f"The slacks of synthetic records under {promise.name} were not proved by {proof_records:,} simulated records. "
+        f"The slacks of synthetic records under {promise.name} were not proved by {numbers[-1]:,} simulated records. "
         "Nothing was returned. Simulate more."
     )
 
@@ -88,11 +95,10 @@ class DesignSample:
     blank: RealOrSynthetic  # the model, the promise and the prototypes; everything is replaced by anything
     records: WeightedRecords
     classes: IntArray
-    proof_records: int  # 0: all combinations are listed
     simulated: int  # how many records were drawn; 0: all combinations
 
     @classmethod
-    def draw(cls, model: TreeModel, promise: Promise, classes: int, proof_records: int) -> DesignSample:
+    def draw(cls, model: TreeModel, promise: Promise, classes: int) -> DesignSample:
         """Draw records, or list them where they are few, and classify them."""
         events = SecretEvents.from_promise(promise, len(model.shares), len(model.attributes))
         simulated = 0 if can_list(model, DESIGN_RECORDS) else DESIGN_RECORDS
@@ -106,7 +112,7 @@ class DesignSample:
         k = len(prototypes)
         none = np.zeros((k, 1 + len(events.pairs)), dtype=np.int64)
         blank = RealOrSynthetic(model, promise, prototypes, none[:, 0], np.full((k, k), UNIT), none[:, 1:])
-        return cls(blank, records, blank.classify(records.ratios), proof_records, simulated)
+        return cls(blank, records, blank.classify(records.ratios), simulated)
 
     @property
     def shares(self) -> FloatArray:
@@ -118,16 +124,16 @@ class DesignSample:
         k = self.blank.classes
         return Replacement(np.zeros(k), np.ones((k, k)) * self.shares)
 
-    def design(self, replacement: Replacement, spare: float) -> WideDesign | None:
-        """The design that a replacement leads to, not yet proved; None where none was found."""
-        mechanism = self.fit_slacks(replacement, spare)
+    def design(self, replacement: Replacement, proof_records: int, spare: float) -> WideDesign | None:
+        """The design that a replacement leads to, to be proved by so many records; None where none was found."""
+        mechanism = self.fit_slacks(replacement, proof_records, spare)
         if mechanism is None:
             return None
         keep, everybody = mechanism.keep_numerators(self.records.ratios, self.classes), self.records.everybody
         real = float(everybody @ (keep / 2.0**KEEP_BITS) / everybody.sum())
         never = float(everybody @ (keep == 0) / everybody.sum())
         inflation = float(everybody @ (1.0 / np.maximum(keep / 2.0**KEEP_BITS, LEAST)) / everybody.sum())
-        return WideDesign(mechanism, real, never, inflation, self.proof_records)
+        return WideDesign(mechanism, real, never, inflation, proof_records)
 
     def solve(self, interior: float, fewest: float) -> Replacement:
         """The replacement of classes that the programme advises."""
@@ -146,7 +152,7 @@ class DesignSample:
                 touched[k] = fewest if excess[rows].any() else 0.0
         return solve_replacement(self.shares, ratio * means[:, second] - means[:, first], limits, touched, interior)
 
-    def fit_slacks(self, replacement: Replacement, spare: float) -> RealOrSynthetic | None:
+    def fit_slacks(self, replacement: Replacement, proof_records: int, spare: float) -> RealOrSynthetic | None:
         """Slacks for a replacement that are below those to which they lead; None where none were found."""
         mechanism = replace(
             self.blank,
@@ -155,7 +161,7 @@ class DesignSample:
             acceptance=acceptance_integers(replacement.moved / self.shares, self.shares),
         )
         for number in range(MOST_ROUNDS):
-            found = self.estimate(mechanism, spare)
+            found = self.estimate(mechanism, proof_records, spare)
             if number and found.fit(mechanism):
                 return mechanism
             low = np.minimum(found.low, mechanism.slacks / UNIT) if number > MOST_ROUNDS // 2 else found.low
@@ -176,9 +182,9 @@ class DesignSample:
         stated[~acceptance.any(axis=0)] = 0
         return replace(mechanism, acceptance=acceptance, slacks=stated)
 
-    def estimate(self, mechanism: RealOrSynthetic, spare: float) -> DecoySlacks:
+    def estimate(self, mechanism: RealOrSynthetic, proof_records: int, spare: float) -> DecoySlacks:
         """What the proof will find at least, as far as this sample tells."""
-        if not self.proof_records and self.simulated:
+        if not proof_records and self.simulated:
             return listed_slacks(mechanism)
         replaced = ReplacedMass.zero(mechanism)
         replaced.add(mechanism, self.records, self.classes)
@@ -187,16 +193,16 @@ class DesignSample:
             return DecoySlacks(
                 rates.T @ replaced.gained * (1.0 - 2.0**-25) - rates.T @ replaced.lost * (1.0 + 2.0**-25)
             )
-        records = int(self.proof_records / spare**2)
+        records = int(proof_records / spare**2)
         return DecoySlacks(
             replaced.bound(mechanism, *acceptance_bounds(mechanism, self.shares, records), self.simulated, records)
         )
 
-    def prove(self, mechanism: RealOrSynthetic) -> DecoySlacks:
+    def prove(self, design: WideDesign) -> DecoySlacks:
         """Bounds that are proved, or hold but for the failure probability of a simulation."""
-        if not self.proof_records:
-            return listed_slacks(mechanism)
-        return simulated_slacks(mechanism, KeyStream.from_seed(SEEDS[1]), self.proof_records)
+        if not design.proof_records:
+            return listed_slacks(design.mechanism)
+        return simulated_slacks(design.mechanism, KeyStream.from_seed(SEEDS[1]), design.proof_records)
 
 
 def choose_prototypes(records: WeightedRecords, classes: int) -> IntArray:

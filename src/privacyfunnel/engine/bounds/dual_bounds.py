@@ -1,6 +1,6 @@
 """How the bound rises: by proofs at prices, and where those cannot prove enough in time, by simpler problems."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Protocol
 
 import numpy as np
@@ -8,9 +8,9 @@ import numpy as np
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.engine.bounds.side_channels import ConditionalEntropyBound, RunFactory, SideChannels
 from privacyfunnel.engine.clock import Clock, now
+from privacyfunnel.engine.driver import DualBound
 from privacyfunnel.engine.problem import Problem, Proof
-from privacyfunnel.engine.reductions.coarsen import merge_similar, narrow_parts, relax_parts
-from privacyfunnel.engine.reductions.group_secrets import SecretGroups, group_secrets
+from privacyfunnel.engine.reductions.relaxations import SecretGroups, group_secrets, merge_similar
 from privacyfunnel.engine.settings import SETTINGS
 
 
@@ -20,20 +20,16 @@ class Prover(Protocol):
     def prove(self, prices: FloatArray, target: float, deadline: float) -> Proof: ...
 
 
-class ProofBound:
+class ProofBound(DualBound):
     """A proof at the master's prices, and nothing else."""
 
-    is_exhausted = False
-
-    def __init__(self, prior: FloatArray, prover: Prover, share: float | None = None) -> None:
+    def __init__(self, prior: FloatArray, prover: Prover, share: float = SETTINGS.bounds.proof_share) -> None:
         """`prior` is the right-hand side of the master's constraints, one per price."""
-        self._prior, self._prover = prior, prover
-        self.share = SETTINGS.bounds.proof_share if share is None else share
-        self.bound, self.is_incomplete = 0.0, False
-        self.on_change: Callable[[], None] = lambda: None
+        self._prior, self._prover, self.share = prior, prover, share
 
-    def begin(self, clock: Clock) -> None:
-        """Nothing."""
+    @property
+    def is_exhausted(self) -> bool:
+        return False
 
     def prove(self, prices: FloatArray, target: float, clock: Clock) -> FloatArray:
         """λ·p + min_v (cost(v) − λ·v)."""
@@ -41,30 +37,8 @@ class ProofBound:
         self.bound = max(self.bound, float(prices @ self._prior) + proof.bound)
         return proof.atoms
 
-    def disable_relaxations(self) -> None:
-        """It never does."""
 
-
-class NoBound:
-    """For runs that only search."""
-
-    bound, share, is_incomplete, is_exhausted = 0.0, 0.0, False, True
-
-    def __init__(self) -> None:
-        self.on_change: Callable[[], None] = lambda: None
-
-    def begin(self, clock: Clock) -> None:
-        """Nothing."""
-
-    def prove(self, prices: FloatArray, target: float, clock: Clock) -> FloatArray:
-        """Nothing."""
-        return np.empty((0, prices.size))
-
-    def disable_relaxations(self) -> None:
-        """It never does."""
-
-
-class RelaxationBound:
+class RelaxationBound(DualBound):
     """One secret at a time; branching for a while, where it can be done at all; simpler problems; branching again.
 
     Where inputs are so many that problems with fewer rows are no simpler, `one_secret` is all that is relaxed.
@@ -73,15 +47,9 @@ class RelaxationBound:
     def __init__(self, problem: Problem, prover: Prover | None, begin: RunFactory, one_secret: bool = False) -> None:
         self._problem, self._begin = problem, begin
         self._branching = None if prover is None else ProofBound(problem.prior, prover)
-        self.share = (
-            SETTINGS.bounds.proof_share
-            if prover is not None
-            else SETTINGS.bounds.class_share
-            if problem.constraints.is_local
-            else SETTINGS.bounds.relaxing_share
-        )
-        self.bound, self.is_incomplete = 0.0, False
-        self.on_change: Callable[[], None] = lambda: None
+        bounds = SETTINGS.bounds
+        alone = bounds.class_share if problem.constraints.is_local else bounds.relaxing_share
+        self.share = alone if prover is None else bounds.proof_share
         self.relaxed, self._relaxed_from = one_secret, np.inf
         self._dearest: list[int] | None = None  # secrets, once each was looked at alone
         self._simpler: Iterator[float] | None = None  # what simpler problems say, once they are asked
@@ -101,7 +69,6 @@ class RelaxationBound:
             self._dearest = self._bound_single_secrets(clock.part(SETTINGS.bounds.one_secret_share))
 
     def prove(self, prices: FloatArray, target: float, clock: Clock) -> FloatArray:
-        """See DualBound."""
         if self._dearest is None:
             self._dearest = self._bound_single_secrets(clock.part(SETTINGS.bounds.one_secret_share))
         if self.relaxed:
@@ -167,20 +134,7 @@ class RelaxationBound:
         )
         order = [int(s) for s in np.argsort(-costs)]
         self._bound_one_secret(groups, order[0], SETTINGS.bounds.similar[1], clock)
-        if self._branching is None and self._problem.constraints.compares_with_everybody:
-            self._bound_secret_pair(groups.restrict_to(order[:2]), clock.part(SETTINGS.bounds.two_secrets_share))
         return order
-
-    def _bound_secret_pair(self, problem: Problem, clock: Clock) -> None:
-        """Raise the bound by what two secrets cost, over parts of inputs at their best."""
-        if (
-            len(problem.constraints)
-            and problem.size > SETTINGS.bounds.two_secrets_parts
-            and clock.seconds_left >= SETTINGS.bounds.two_secrets_seconds
-        ):
-            small = relax_parts(problem, narrow_parts(problem, SETTINGS.bounds.two_secrets_parts))
-            self.bound = max(self.bound, self._lower_bound(small, SETTINGS.bounds.two_secrets_gap, clock.seconds_left))
-            self.on_change()
 
     def _bound_one_secret(self, groups: SecretGroups, secret: int, eta: float, clock: Clock) -> float:
         """Raise the bound by what one secret against the others costs."""

@@ -41,9 +41,8 @@ import numpy as np
 from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.engine.clock import now
 from privacyfunnel.engine.lp.highs import INF, Programme
-from privacyfunnel.engine.objective import Entropy
-from privacyfunnel.engine.problem import Problem
-from privacyfunnel.engine.reductions.base import InputPart
+from privacyfunnel.engine.objective import Objective
+from privacyfunnel.engine.problem import InputPart, Problem
 from privacyfunnel.engine.settings import SETTINGS
 from privacyfunnel.model.information import entropy
 
@@ -59,7 +58,6 @@ class DivisionPair:
 
     @property
     def indices(self) -> tuple[int, int]:
-        """The two divisions."""
         return self.known, self.finer
 
 
@@ -102,7 +100,7 @@ class SideChannels:
         inside, parts, ends = rows.enclosing_parts(division), [], np.cumsum(np.bincount(division))[:-1]
         for number, inputs in enumerate(np.split(np.argsort(division, kind="stable"), ends)):
             kept = (inside == number) & (pair.all_constraints | (size == inputs.size))
-            objective = Entropy.from_groups(self.divisions[pair.finer][inputs])
+            objective = Objective.from_groups(self.divisions[pair.finer][inputs])
             if objective.image_size > 1 and kept[rows.compared_classes].any():
                 mass = float(problem.prior[inputs].sum())
                 own = Problem(
@@ -189,15 +187,6 @@ def _number_classes(members: FloatArray) -> bytes:
     return bytes(place[answer.reshape(-1)].astype(np.int64))
 
 
-def one_side_channel(problem: Problem) -> InputPart | None:
-    """All inputs with the rows alone that look at all of them; None where those are all rows, or none."""
-    if not problem.constraints.is_local:
-        return None
-    every = np.arange(problem.size)
-    rows = problem.constraints.restrict_to_classes(every, np.asarray(problem.constraints.members.all(axis=1)), 1.0)
-    return InputPart(every, 1.0, problem.replace_constraints(rows)) if len(rows) else None
-
-
 class Run(Protocol):
     """A run on a problem, which can be gone on with."""
 
@@ -273,7 +262,6 @@ class ConditionalEntropy:
 
     @property
     def gain(self) -> float:
-        """What that is hoped to rise by."""
         return sum(run.gain for run in self.parts)
 
     def lower_bound_within(self, inputs: IntArray) -> float:

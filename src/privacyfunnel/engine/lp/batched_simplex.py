@@ -66,7 +66,6 @@ class _Matrices:
         self._which = np.zeros(len(programmes.cost), dtype=np.int64) if which is None else which
 
     def keep(self, which: BoolArray) -> None:
-        """Go on with these alone."""
         self._which = self._which[which]
 
     def columns(self, j: IntArray) -> FloatArray:
@@ -180,11 +179,9 @@ class _ActiveBatch:
         self.refresh()
 
     def refresh(self) -> None:
-        """Compute the inverses afresh."""
         self.binv = inverses(self.A.columns(self.basis).transpose(0, 2, 1))
 
     def keep(self, which: BoolArray) -> None:
-        """Go on with these alone."""
         self.A.keep(which)
         self.number, self.cost = self.number[which], self.cost[which]
         self.low, self.high, self.span = self.low[which], self.high[which], self.span[which]
@@ -227,7 +224,7 @@ def ratio_test(d: FloatArray, alpha: FloatArray, span: FloatArray, delta: FloatA
     bound, which lowers the slope of the dual objective; the step goes on until that slope is gone.
     """
     falls = np.where(d >= 0, alpha, -alpha)
-    crosses = falls > SETTINGS.tolerance.pivot
+    crosses = falls > SETTINGS.tolerance.solved
     t = np.full(d.shape, np.inf)
     np.divide(np.abs(d), falls, out=t, where=crosses)
     order = np.argsort(t, axis=1)

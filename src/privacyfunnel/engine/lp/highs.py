@@ -68,8 +68,8 @@ class Programme:
             "output_flag": False,
             "threads": 1,
             "presolve": "off",  # it would forget the last basis
-            "primal_feasibility_tolerance": SETTINGS.tolerance.highs,
-            "dual_feasibility_tolerance": SETTINGS.tolerance.highs,
+            "primal_feasibility_tolerance": SETTINGS.tolerance.solved,
+            "dual_feasibility_tolerance": SETTINGS.tolerance.solved,
             **options,
         }
         for option, setting in settings.items():
@@ -81,11 +81,9 @@ class Programme:
             self._highs.startCallback(moment)
 
     def set_option(self, option: str, setting: object) -> None:
-        """Set one of the solver's options."""
         self._highs.setOptionValue(option, setting)
 
     def clear(self) -> None:
-        """Forget the whole programme."""
         self._entries = 0
         self._highs.clearModel()
 
@@ -101,7 +99,6 @@ class Programme:
 
     @property
     def basis(self) -> Basis:
-        """That of the last solve."""
         found = self._highs.getBasis()
         return Basis(list(found.col_status), list(found.row_status))
 
@@ -148,17 +145,14 @@ class Programme:
         )
 
     def set_costs(self, costs: FloatArray) -> None:
-        """Other costs for the first columns."""
         k = len(costs)
         self._highs.changeColsCost(k, np.arange(k, dtype=np.int32), np.asarray(costs, dtype=np.float64))
 
     def fix_at_zero(self, columns: IntArray) -> None:
-        """Keep these columns at 0."""
         none = np.zeros(len(columns))
         self._highs.changeColsBounds(len(columns), columns.astype(np.int32), none, none)
 
     def set_bounds(self, low: FloatArray, high: FloatArray) -> None:
-        """Bounds for the first columns."""
         k = len(low)
         self._highs.changeColsBounds(k, np.arange(k, dtype=np.int32), low, high)
 
@@ -202,17 +196,14 @@ class Programme:
 
     @property
     def status(self) -> str:
-        """What the solver says of its last solve."""
         return str(self._highs.getModelStatus())
 
     @property
     def solution(self) -> FloatArray:
-        """The last solution."""
         return np.array(self._highs.getSolution().col_value)
 
     @property
     def multipliers(self) -> FloatArray:
-        """Its multipliers, one per row."""
         return np.array(self._highs.getSolution().row_dual)
 
 

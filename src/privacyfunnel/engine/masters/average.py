@@ -13,17 +13,15 @@ Prices are (λ, μ) together. Atoms are found by descent (search/direction.py); 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.engine.clock import Clock
-from privacyfunnel.engine.driver import SlackFreeMaster
+from privacyfunnel.engine.driver import Master
 from privacyfunnel.engine.lp.highs import INF, Programme
 from privacyfunnel.engine.objective import reduced_costs
 from privacyfunnel.engine.oracles.polytope import build_polytope
-from privacyfunnel.engine.problem import Problem, Proof
+from privacyfunnel.engine.problem import EntropyFloor, Problem, Proof
 from privacyfunnel.engine.proofs.branch_and_bound import BranchAndBound
 from privacyfunnel.engine.proofs.entropic import (
     AverageObjective,
@@ -38,15 +36,7 @@ from privacyfunnel.errors import SolverError
 from privacyfunnel.model.information import entropy_terms
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class EntropyFloor:
-    """The least conditional entropy of the secret: Σ q H(A v) >= least."""
-
-    secrets: FloatArray  # A: (c, d), P(S | input)
-    least: float
-
-
-class AverageMaster(SlackFreeMaster):
+class AverageMaster(Master):
     """A linear programme over known atoms, with a constraint on the average; search and proof at its prices."""
 
     def __init__(self, problem: Problem, average: EntropyFloor) -> None:
@@ -54,7 +44,7 @@ class AverageMaster(SlackFreeMaster):
         self.value = np.inf
         self.is_unconstrained = not len(problem.constraints)
         self._descent = AverageDescent(problem, average.secrets)
-        self._worth, self._random = SETTINGS.tolerance.new_atom, np.random.default_rng(0)
+        self._worth, self._random = SETTINGS.tolerance.feasible, np.random.default_rng(0)
         self._minimise: Minimiser = minimise_greedily
         self._reach = np.ones(problem.size)
         self._support = min(len(average.secrets), problem.size)
@@ -71,7 +61,7 @@ class AverageMaster(SlackFreeMaster):
 
     def begin(self, start: FloatArray | None, gap: float, clock: Clock) -> None:
         """The prior, the prior moved towards every input, and atoms that are known already."""
-        self._worth = max(SETTINGS.tolerance.new_atom, SETTINGS.averages.worth * gap)
+        self._worth = max(SETTINGS.tolerance.feasible, SETTINGS.averages.worth * gap)
         first = [self.problem.prior[None], self.problem.first_atoms()]
         self._add(np.concatenate(first if start is None else [*first, start]))
 
@@ -85,7 +75,6 @@ class AverageMaster(SlackFreeMaster):
         self._atoms = np.concatenate([self._atoms, atoms])
 
     def solve(self, clock: Clock) -> tuple[FloatArray, float]:
-        """The best weights; prices (λ, μ)."""
         if not self._programme.run():
             self._programme.clear_basis()
             if not self._programme.run():
@@ -132,7 +121,7 @@ class AverageMaster(SlackFreeMaster):
         return np.asarray(atoms[self.problem.is_feasible(atoms)])
 
     def _objective(self, prices: FloatArray) -> AverageObjective:
-        return AverageObjective(np.arange(self.problem.size), self.average.secrets, float(prices[-1]))
+        return AverageObjective.from_secrets(self.average.secrets, float(prices[-1]))
 
     def learn(self, atoms: FloatArray, prices: FloatArray) -> float:
         """Add those of negative reduced cost; the least of these."""
@@ -141,11 +130,9 @@ class AverageMaster(SlackFreeMaster):
         return float(reduced_costs(self._objective(prices), new, prices[:-1]).min(initial=0.0))
 
     def proof_target(self, gap: float, least: float, late: bool) -> float:
-        """A share of the gap."""
         return SETTINGS.averages.proved_to * max(gap, 0.0)
 
     def best(self, clock: Clock) -> tuple[FloatArray, FloatArray, float]:
-        """The atoms in use."""
         used = self._weights > 0
         atoms = self._atoms[: len(used)]  # without those that were added since the last solve
         return self._weights[used] / self._weights.sum(), atoms[used], self.value

@@ -18,10 +18,10 @@ import numpy as np
 from privacyfunnel.arrays import FloatArray, IntArray, Matrix, sparse
 from privacyfunnel.engine.clock import FOREVER, Clock
 from privacyfunnel.engine.driver import ColumnGeneration
-from privacyfunnel.engine.masters.restricted_master import repair_split
+from privacyfunnel.engine.masters.restricted_master import repair_split, split_by_forced_response
 from privacyfunnel.engine.masters.slack_masters import EntropyMaster, PenalisedMaster
-from privacyfunnel.engine.problem import Problem
-from privacyfunnel.engine.reductions.base import InputPart, functionals
+from privacyfunnel.engine.problem import InputPart, Problem
+from privacyfunnel.engine.reductions.merge_equal import functionals
 from privacyfunnel.engine.settings import SETTINGS
 
 
@@ -33,7 +33,7 @@ class SingleBlockMaster(PenalisedMaster):
         if not self._weights.size:
             self.master.forbid_slack()
             self.solve(FOREVER)
-        return repair_split(self.problem, self._weights, self._paid).to_arrays()
+        return repair_split(self.problem, self._weights, self._paid)[:2]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,10 +95,10 @@ class BlockMaster(EntropyMaster):
         return self._build_block(part, found.weights, np.asarray(found.atoms), found.value, run.prices)
 
     def _split_without_search(self, part: InputPart) -> BlockSplit:
-        """A split without a search: every input by itself, with as much of the likeliest beside it as it takes."""
-        nothing = np.empty((0, part.inputs.size))
-        found = repair_split(part.problem, nothing.sum(axis=1), nothing)
-        return self._build_block(part, *found.to_arrays(), found.value, np.zeros(part.inputs.size))
+        """A forced response: every input by itself, with as much of the block's prior beside it as it takes."""
+        found = split_by_forced_response(part.problem)
+        value = float(found.weights @ part.problem.costs(found.atoms))
+        return self._build_block(part, found.weights, np.asarray(found.atoms), value, np.zeros(part.inputs.size))
 
     def _build_block(
         self, part: InputPart, weights: FloatArray, atoms: FloatArray, value: float, prices: FloatArray
@@ -158,16 +158,13 @@ class BlockMaster(EntropyMaster):
         return BlockSplit(part, weights, atoms, before / part.mass, prices[part.inputs])
 
     def add(self, atoms: FloatArray, costs: FloatArray) -> IntArray:
-        """Give them to the master, once there is one."""
         return np.empty(0, dtype=np.int64) if self._whole is None else self._whole.add(atoms, costs)
 
     def raise_slack_price(self) -> None:
-        """Have the master do with less."""
         if self._whole is not None:
             self._whole.raise_slack_price()
 
     def slack_price_threshold(self, gap: float) -> float:
-        """Where the search ends anyway."""
         return 0.0 if self._whole is None else self._whole.slack_price_threshold(gap)
 
     def best(self, clock: Clock) -> tuple[FloatArray, Matrix, float]:

@@ -17,14 +17,14 @@ so that atoms say what becomes of them. The bound is that of the prior without t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import linalg
 
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.engine.clock import WORK, TimeUpError, now
-from privacyfunnel.engine.objective import MomentObjective, image
+from privacyfunnel.engine.objective import Objective, image
 from privacyfunnel.engine.problem import Problem
 from privacyfunnel.engine.settings import SETTINGS
 from privacyfunnel.errors import SolverError
@@ -45,7 +45,6 @@ class Moment:
 
     @property
     def all_factors(self) -> FloatArray:
-        """(F, R)."""
         return np.concatenate([self.factor, self.ridge], axis=1)
 
     def moment_image(self, problem: Problem, atoms: FloatArray) -> FloatArray:
@@ -89,10 +88,10 @@ class Mixture:
     value: float  # tr(F Fᵀ M⁻¹), without the ridge
     regularised_value: float  # with it
 
-    def costs(self, problem: Problem) -> tuple[MomentObjective, FloatArray]:
+    def costs(self, problem: Problem) -> tuple[Objective, FloatArray]:
         """Objective and prices at which further atoms are sought, in units of the whole value."""
         unit = self.regularised_value
-        objective = MomentObjective(problem.objective, self.entropy_price / unit, self.square / np.sqrt(unit))
+        objective = replace(problem.objective, weight=self.entropy_price / unit, square=self.square / np.sqrt(unit))
         return objective, self.prices / unit
 
     def entropy_term(self, problem: Problem, moment: Moment) -> float:
@@ -243,7 +242,6 @@ class _Point:
 
     @property
     def is_finite(self) -> bool:
-        """Whether every number is one."""
         return bool(np.isfinite(self.q).all() and np.isfinite(self.prices).all() and np.isfinite(self.whole))
 
     @property
@@ -253,7 +251,7 @@ class _Point:
     @property
     def is_feasible(self) -> bool:
         """Whether the mixture averages to the prior, and leaves open no more than may be."""
-        return self._infeasibility < SETTINGS.tolerance.mixture and (
+        return self._infeasibility < SETTINGS.tolerance.rounding and (
             not self.limited or float(self.h @ self.q) <= self.most
         )
 
@@ -264,7 +262,7 @@ class _Point:
     def is_optimal(self, tolerance: float) -> bool:
         """Whether the mixture is best up to the tolerance, and averages to the prior."""
         off = float(np.abs(self.q @ (self.reduced_costs - self.z)))
-        return self._gap + off < tolerance * self.whole and self._infeasibility < SETTINGS.tolerance.mixture
+        return self._gap + off < tolerance * self.whole and self._infeasibility < SETTINGS.tolerance.rounding
 
     def step(self) -> bool:
         """One Newton step; whether it went anywhere."""
@@ -297,7 +295,7 @@ class _Point:
         if corrected is None:
             return False
         reach = min(SETTINGS.moments.boundary * self._reach(corrected), 1.0)
-        if not reach > SETTINGS.tolerance.interior_step:
+        if not reach > SETTINGS.tolerance.feasible:
             return False
         dq, dl, dz, ds, db = corrected
         self.q, self.z, self.prices = self.q + reach * dq, self.z + reach * dz, self.prices + reach * dl
@@ -352,7 +350,7 @@ def solve_least_norm(S: FloatArray, right: FloatArray) -> FloatArray:
         factor = linalg.cho_factor(scaled, check_finite=False)
         y = linalg.cho_solve(factor, goal, check_finite=False)
         y = y + linalg.cho_solve(factor, goal - scaled @ y, check_finite=False)  # refined once
-        if np.abs(scaled @ y - goal).max() <= SETTINGS.tolerance.cholesky * np.abs(goal).max():
+        if np.abs(scaled @ y - goal).max() <= SETTINGS.tolerance.near * np.abs(goal).max():
             return np.asarray(scale * y, dtype=np.float64)
     except linalg.LinAlgError:
         pass

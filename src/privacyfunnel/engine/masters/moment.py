@@ -3,7 +3,7 @@ r"""The second-moment master: statistics, whose error depends on the matrix that
 .. math:: \min_{q \ge 0}\ \operatorname{tr}\bigl(F F^\top M^{-1}\bigr),\quad M = \sum_y q_y t_y t_y^\top,\quad t = T v,
    \qquad\text{s.t.}\quad \sum_y q_y v_y = p .
 
-The master (mixture.py) mixes the known atoms best and gives each a concave cost (`MomentObjective`). At a mixture with
+The master (mixture.py) mixes the known atoms best and gives each a concave cost (`Objective`). At a mixture with
 :math:`B = M^{-1}F` another split improves on it to first order by as much as its
 
 .. math:: \sum_y q_y \bigl(\lVert B^\top t_y\rVert^2 - \beta H(t_y)\bigr)
@@ -20,22 +20,26 @@ All costs are in units of the master's value, so that e is relative.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray, IntArray
-from privacyfunnel.engine.bounds.dual_bounds import NoBound, Prover
+from privacyfunnel.engine.bounds.dual_bounds import Prover
 from privacyfunnel.engine.clock import Clock, TimeUpError
-from privacyfunnel.engine.driver import ColumnGeneration, Pace, SlackFreeMaster
-from privacyfunnel.engine.lp.highs import Programme
+from privacyfunnel.engine.driver import ColumnGeneration, DualBound, Master, Pace
 from privacyfunnel.engine.masters.mixture import Mixture, Moment, solve_mixture
-from privacyfunnel.engine.masters.restricted_master import PenaltySlack, RestrictedMaster, refit_weights
-from privacyfunnel.engine.objective import MomentObjective, costs, reduced_costs
-from privacyfunnel.engine.problem import Problem, Split
-from privacyfunnel.engine.search.base import ObjectiveSearch
+from privacyfunnel.engine.masters.restricted_master import (
+    PenaltySlack,
+    RestrictedMaster,
+    refit_weights,
+    split_by_forced_response,
+)
+from privacyfunnel.engine.objective import Objective, costs, reduced_costs
+from privacyfunnel.engine.problem import Problem, atom_keys
+from privacyfunnel.engine.search.tangent import ObjectiveSearch
 from privacyfunnel.engine.settings import SETTINGS
 from privacyfunnel.errors import GuaranteeError, SolverError
 
@@ -55,11 +59,11 @@ class SteepestSplit:
     excess: float  # of the cheapest atom met below 0; infinite where none was sought
 
 
-class DirectionMaster(SlackFreeMaster):
+class DirectionMaster(Master):
     """The linear master of the steepest split at one mixture."""
 
     def __init__(
-        self, problem: Problem, search: ObjectiveSearch, objective: MomentObjective, prices: FloatArray, already: float
+        self, problem: Problem, search: ObjectiveSearch, objective: Objective, prices: FloatArray, already: float
     ) -> None:
         search.set_objective(objective)
         self.problem, self._search, self._objective, self._already = problem, search, objective, already
@@ -80,7 +84,6 @@ class DirectionMaster(SlackFreeMaster):
         return self._prices
 
     def solve(self, clock: Clock) -> tuple[FloatArray, float]:
-        """The steepest split of the known atoms."""
         self._settle()
         weights, prices, _ = self.master.solve(clock)
         prices = prices * self._unit
@@ -89,7 +92,6 @@ class DirectionMaster(SlackFreeMaster):
         return prices, 0.0
 
     def search(self, prices: FloatArray, clock: Clock) -> FloatArray:
-        """Descents at these prices."""
         clock.check()
         return self._search.descend(prices, clock)
 
@@ -127,7 +129,6 @@ class DirectionMaster(SlackFreeMaster):
         return max(SETTINGS.moments.direction_searched_to * (self._most - self._already), gap)
 
     def best(self, clock: Clock) -> tuple[FloatArray, FloatArray, float]:
-        """The steepest split."""
         return self._weights, self._atoms, -self._most
 
     @property
@@ -146,7 +147,7 @@ class DirectionMaster(SlackFreeMaster):
 def steepest_split(
     problem: Problem,
     search: ObjectiveSearch,
-    objective: MomentObjective,
+    objective: Objective,
     prices: FloatArray,
     known: FloatArray,
     already: float,
@@ -159,14 +160,14 @@ def steepest_split(
     """
     master = DirectionMaster(problem, search, objective, prices, already)
     moments = SETTINGS.moments
-    run = ColumnGeneration(master, NoBound(), Pace(moments.direction_damping, rounds=moments.direction_rounds))
+    run = ColumnGeneration(master, DualBound(), Pace(moments.direction_damping, rounds=moments.direction_rounds))
     atoms = np.concatenate([problem.prior[None, :], known])
     with suppress(SolverError):  # an unsolved programme says nothing: what was known before is returned
         run.run(least, clock.time_limit, start=atoms, proofs=False)
     return master.found, master.pool()
 
 
-class MomentMaster(SlackFreeMaster):
+class MomentMaster(Master):
     """Known atoms with their best mixture; its search is for the steepest split."""
 
     def __init__(self, problem: Problem, moment: Moment, search: ObjectiveSearch, absolute: float = 0.0) -> None:
@@ -178,11 +179,6 @@ class MomentMaster(SlackFreeMaster):
         self._seen: dict[bytes, int] = {}  # index of each atom
         self._tolerance, self._ahead, self._gap = SETTINGS.moments.rough, 0.0, 0.0
         self.proof_loss = 0.0  # what a larger h in the proof takes off the bound
-
-    @property
-    def value(self) -> float:
-        """tr(F Fᵀ M⁻¹) of the best mixture so far."""
-        return self.mixture.value
 
     def begin(self, start: FloatArray | None, gap: float, clock: Clock) -> None:
         """The forced response, and atoms that are known already."""
@@ -211,7 +207,6 @@ class MomentMaster(SlackFreeMaster):
         return self.mixture.costs(self.problem)[1], 0.0
 
     def search(self, prices: FloatArray, clock: Clock) -> FloatArray:
-        """The atoms of the steepest split."""
         objective, prices = self.mixture.costs(self.problem)
         known = np.concatenate([self._kept[0], self._pool])
         self.towards, self._pool = steepest_split(
@@ -256,12 +251,12 @@ class MomentMaster(SlackFreeMaster):
         atoms = self.problem.clean(atoms) if len(atoms) else atoms
         self._pool = np.concatenate([atoms, self._pool])
         reduced = reduced_costs(self.mixture.costs(self.problem)[0], atoms, self.towards.prices)
-        return float(reduced[reduced < -SETTINGS.tolerance.new_atom].min(initial=0.0))
+        return float(reduced[reduced < -SETTINGS.tolerance.feasible].min(initial=0.0))
 
     def allowed(self, gap: float) -> float:
         """`gap` times the value less what nobody can avoid, or the absolute gap; and what no proof can close."""
         self._gap = gap
-        near = max(gap * (self.value - self.moment.constant), self._absolute, SETTINGS.tolerance.gap * self.value)
+        near = max(gap * (self.value - self.moment.constant), self._absolute, SETTINGS.tolerance.solved * self.value)
         return near + self.proof_loss
 
     def worth(self, gap: float) -> float:
@@ -291,7 +286,7 @@ class MomentMaster(SlackFreeMaster):
     def _add(self, atoms: FloatArray) -> IntArray:
         """Add the atoms that are new; the index of each."""
         places, fresh = [], []
-        for i, key in enumerate(_keys(atoms)):
+        for i, key in enumerate(atom_keys(atoms)):
             if key not in self._seen:
                 self._seen[key] = len(self._seen)
                 fresh.append(i)
@@ -302,80 +297,50 @@ class MomentMaster(SlackFreeMaster):
 
     def _take(self, mixed: Mixture) -> None:
         """Replace the mixture, and keep the atoms that have weight in it or nearly have."""
-        self.mixture, self._kept = mixed, (self._atoms, mixed.weights)
+        self.mixture, self.value, self._kept = mixed, mixed.value, (self._atoms, mixed.weights)
         # Weight relative to the most that an atom's inputs allow: atoms of rare inputs weigh little.
         filled = mixed.weights * (self._atoms / self.problem.prior).max(axis=1)
         order = np.argsort(-filled, kind="stable")[: SETTINGS.moments.most_kept + self.problem.size]
         spare = mixed.reduced[order] < SETTINGS.moments.spare * mixed.regularised_value
         keep = np.sort(order[(filled[order] > SETTINGS.moments.light) | spare])
         self._atoms, self._weights = self._atoms[keep], mixed.weights[keep]
-        self._seen = {key: i for i, key in enumerate(_keys(self._atoms))}
+        self._seen = {key: i for i, key in enumerate(atom_keys(self._atoms))}
 
     def best(self, clock: Clock) -> tuple[FloatArray, FloatArray, float]:
-        """The best mixture, with few atoms."""
-        (atoms, weights), moments, least = self._kept, SETTINGS.moments, SETTINGS.tolerance.no_weight
-        cost, accuracy = moments.thinning_cost, moments.thinning_accuracy
-        for thinner in (True, False):
-            some = weights > least * weights.max()
-            few, begin = atoms[some], weights[some]
-            if thinner:
-                begin = self._thin(few, begin)
-                few, begin = few[begin > least], begin[begin > least]
-            with suppress(TimeUpError):
-                found = solve_mixture(self.problem, self.moment, few, begin, cost * accuracy, clock.deadline, cost)
-                off = np.abs(found.weights @ few / self.problem.prior - 1.0).max()
-                if off < SETTINGS.tolerance.average and found.value <= self.value * (1 + cost):
-                    atoms, weights = few, found.weights
-                    break
-        some = weights > least * accuracy * weights.max()
-        refining = Clock.from_limit(min(moments.refining_seconds, clock.seconds_left))
+        """The best mixture without its lightest atoms, mixed once more."""
+        (atoms, weights), least = self._kept, SETTINGS.tolerance.no_weight
+        some = weights > least * weights.max()
+        few, cost = atoms[some], SETTINGS.moments.final_cost
+        with suppress(TimeUpError):
+            accuracy = SETTINGS.moments.final_accuracy * cost
+            found = solve_mixture(self.problem, self.moment, few, weights[some], accuracy, clock.deadline, cost)
+            off = np.abs(found.weights @ few / self.problem.prior - 1.0).max()
+            if off < SETTINGS.tolerance.solved and found.value <= self.value * (1 + cost):
+                atoms, weights = few, found.weights
+        some = weights > least * SETTINGS.moments.final_accuracy * weights.max()
+        refining = Clock.from_limit(min(SETTINGS.driver.refining_seconds, clock.seconds_left))
         return refit_weights(self.problem.prior, weights[some], atoms[some], refining), atoms[some], self.value
 
-    def _thin(self, atoms: FloatArray, weights: FloatArray) -> FloatArray:
-        """Weights of a vertex of all mixtures with the same M and prior: no more atoms than M has entries."""
-        t = self.moment.moment_image(self.problem, atoms)
-        share = self.moment.moment_image(self.problem, self.problem.prior[None, :])[0]
-        i, j = np.triu_indices(t.shape[1])
-        if i.size > SETTINGS.moments.most_thinned:
-            return weights
-        scaled = t / np.sqrt(share)
-        columns = [scaled[:, i] * scaled[:, j], atoms / np.sqrt(self.problem.prior)]
-        if self.moment.most_entropy is not None:
-            columns.append(self.problem.costs(atoms)[:, None])
-        table = np.concatenate(columns, axis=1)
-        goal, off = weights @ table, SETTINGS.tolerance.same_moment
-        programme = Programme()
-        programme.add_rows(goal - off, goal + off)
-        row, entry = np.nonzero(table)
-        cost = np.random.default_rng(1).random(len(atoms))
-        programme.add_columns(cost, np.searchsorted(row, np.arange(len(atoms))), entry, table[row, entry])
-        return np.maximum(programme.solution, 0.0) if programme.run() else weights
 
-
-class MomentBound:
+class MomentBound(DualBound):
     """Proofs at the steepest split's prices; and, where there are none, or little is proved, a relaxation."""
-
-    is_incomplete = False
 
     def __init__(
         self,
         master: MomentMaster,
-        prover: Callable[[MomentObjective], Prover] | None,
+        prover: Callable[[Objective], Prover] | None,
         relaxation_bound: Callable[[float], float] = lambda seconds: 0.0,
         search_share: float | None = None,
     ) -> None:
         """`relaxation_bound` is called with seconds; `search_share` of a time limit is for searches alone."""
         self._master, self._prover, self._relaxation_bound = master, prover, relaxation_bound
         searched = search_share or SETTINGS.moments.search_share
-        self.bound, self.share = 0.0, 1 - (SETTINGS.moments.unproved_share if prover is None else searched)
-        self.is_exhausted = False
-        self.on_change: Callable[[], None] = lambda: None
+        self.share = 1 - (SETTINGS.moments.unproved_share if prover is None else searched)
+        self._relaxed = False
 
-    def begin(self, clock: Clock) -> None:
-        """Nothing is known before prices are."""
-
-    def disable_relaxations(self) -> None:
-        """Relaxations are used only where proofs fail."""
+    @property
+    def is_exhausted(self) -> bool:
+        return self._relaxed
 
     def prove(self, prices: FloatArray, target: float, clock: Clock) -> FloatArray:
         """Raise the bound by a proof at the steepest split's prices, or by a relaxation."""
@@ -385,8 +350,8 @@ class MomentBound:
             return none
         master.check_entropy_limit()
         if self._prover is None:
-            self.bound = max(self.bound, self._relaxation_bound(min(clock.seconds_left, moments.relaxing_seconds)))
-            self.is_exhausted = True
+            self.bound = max(self.bound, self._relaxation_bound(clock.seconds_left))
+            self._relaxed = True
             return none
         if self.bound == 0.0 and clock.time_limit is not None:  # it may say more than a proof that is cut short
             self.bound = self._relaxation_bound(moments.relaxing_share * clock.seconds_left)
@@ -400,17 +365,3 @@ class MomentBound:
         self.bound = max(self.bound, sound)
         master.proof_loss = max(tight - self.bound, 0.0)
         return proof.atoms
-
-
-def _keys(atoms: FloatArray) -> Iterator[bytes]:
-    """What distinguishes atoms, up to rounding."""
-    return (atom.tobytes() for atom in np.round(atoms, SETTINGS.tolerance.key_digits) + 0.0)  # −0 becomes 0
-
-
-def split_by_forced_response(problem: Problem) -> Split:
-    r"""The prior moved towards every input as far as is feasible, :math:`v_y = t_y e_y + (1 - t_y) p`, with weights
-    :math:`q_y \propto p_y / t_y`: a forced response with the most truth (Theorem 54). Nothing is proved about it."""
-    atoms = problem.mix_with_prior(np.eye(problem.size))
-    p = problem.prior
-    t = np.maximum((np.diag(atoms) - p) / (1 - p), SETTINGS.tolerance.prior_share)
-    return Split(p / t / (p / t).sum(), atoms, np.inf, 0.0, "forced response")

@@ -3,32 +3,16 @@ r"""The master problem: the cheapest mixture of the atoms known so far that aver
     min Σ_y q_y h_y   subject to   Σ_y q_y v_y = p,  q >= 0
 
 One programme is kept and only grows, so each solve starts from the last basis. While few atoms are known they can
-hardly average to p, and prices would be wild; so part of the prior may be had otherwise, at a price. Two ways:
+hardly average to p, and prices would be wild; so part of the prior may be had otherwise, at a price:
 
-- *loans*: probability may be missing or left over at any input, at a penalty M per unit, which keeps every price
-  within [-M, M]. Nothing that uses a loan is ever handed out as a split.
-- *the rest*: what the atoms do not cover is one atom more, r in the cone over V, charged at prices λ⁰ that are about
-  right and a toll δ per unit. Every solution is a split, since r divided by its sum is allowed too; and the prices of
-  all inputs stay near λ⁰ while few atoms are known.
-
-From atoms that do not cover the prior to a split, to rounding: what is left over is handed out.
-
-With weights q of the atoms known, r is what they leave over of p, in all m. Two ways, and the cheaper is taken:
-
-- *as one atom*: with n the share of the prior that makes r / m allowed, a share δ of the prior is mixed into the whole
-  such that the last atom, :math:`(1 - \delta) r + \delta p`, is allowed: :math:`\delta = n m / (1 - n + n m)`.
-- *input by input*: each input x is named with as much of a base b beside it as makes it allowed,
-  :math:`(1 - \delta_x) e_x + \delta_x b`. The base is p among the likeliest inputs, of which all atoms give up a share
-  η for it. With :math:`a_x = \delta_x / (1 - \delta_x)` and r' = (1 − η) r + ηp, the weights are
-  :math:`w_x = (r'_x - D b_x)(1 + a_x)`, where :math:`D = \sum_x w_x \delta_x` is how much of the base is used; and
-  :math:`\eta = D / P` for a base of probability P leaves none of its inputs short.
-
-One atom of many inputs costs the logarithm of their number; named one by one they cost what hiding each takes.
+- *penalised slack*: probability may be missing or left over at any input, at a penalty M per unit, which keeps every
+  price within [-M, M]. Nothing that uses slack is ever returned as a split.
+- *a residual*: what the atoms do not cover is one atom more, r in the cone over V, at a price δ per unit. Every
+  solution is a split, since r divided by its sum is feasible too.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
@@ -39,10 +23,9 @@ from numpy.typing import NDArray
 from privacyfunnel.arrays import FloatArray, IntArray, sparse
 from privacyfunnel.engine.clock import FOREVER, WORK, Clock, TimeUpError
 from privacyfunnel.engine.lp.highs import DUAL, INF, PRIMAL, Programme
-from privacyfunnel.engine.problem import Problem
+from privacyfunnel.engine.problem import Problem, Split
 from privacyfunnel.engine.settings import SETTINGS
 from privacyfunnel.errors import SolverError
-from privacyfunnel.model.information import entropy_terms
 
 RETRIES: tuple[tuple[str, object], ...] = (
     ("simplex_strategy", DUAL),
@@ -66,13 +49,8 @@ class SparseColumns(NamedTuple):
 class Slack(Protocol):
     """How the part of the prior is had that atoms do not cover."""
 
-    @property
-    def rows(self) -> tuple[FloatArray, FloatArray]:
-        """Least and largest values of rows of its own."""
-
-    @property
-    def columns(self) -> SparseColumns:
-        """Its columns: a row per input, then its own rows."""
+    rows: tuple[FloatArray, FloatArray]  # least and largest values of rows of its own
+    columns: SparseColumns  # a row per input, then its own rows
 
     def costs(self) -> FloatArray:
         """What its columns cost now."""
@@ -80,44 +58,37 @@ class Slack(Protocol):
     def amount(self, columns: FloatArray) -> FloatArray:
         """How much of the prior a solution has that way, by input."""
 
-    def raise_price(self) -> None:
-        """Raise the price."""
+    def raise_price(self) -> None: ...
 
 
 class PenaltySlack:
     """Probability that is missing or left over."""
 
     def __init__(self, prior: FloatArray, penalty: float) -> None:
-        self._size, self._penalty = prior.size, penalty
-        none = np.empty(0)
-        self.rows = (none, none)
-        d = prior.size
+        self._size, self._penalty, d = prior.size, penalty, prior.size
+        self.rows = (np.empty(0), np.empty(0))
         self.columns = SparseColumns(np.arange(2 * d), np.tile(np.arange(d), 2), np.repeat([1.0, -1.0], d))
 
     def costs(self) -> FloatArray:
-        """The penalty."""
         return np.full(2 * self._size, self._penalty)
 
     def amount(self, columns: FloatArray) -> FloatArray:
-        """What is missing and what is left over, together."""
         return np.asarray(columns[: self._size] + columns[self._size :])
 
     def raise_price(self) -> None:
-        """Make loans ten times dearer."""
         self._penalty *= SETTINGS.slack.penalty_growth
 
 
 class ResidualSlack:
-    """One atom more, of mass m: r = m v with v allowed.
+    """One atom more, of mass m: r = m v with v feasible.
 
     Its columns are r / p, so that the solver's tolerance is a small part of rare inputs too, and the cone's own columns
     t; its rows say cone·(r, t) <= 0, each scaled to a largest entry of 1.
     """
 
-    def __init__(self, prior: FloatArray, cone: sparse.csr_array, prices: FloatArray) -> None:
-        self._prior, self._prices, self._toll = prior, prices, SETTINGS.slack.residual_price
-        extra = cone.shape[1] - prior.size
-        self._own = extra
+    def __init__(self, prior: FloatArray, cone: sparse.csr_array) -> None:
+        self._prior, self.price = prior, SETTINGS.slack.residual_price
+        self._own = extra = cone.shape[1] - prior.size
         units = sparse.diags_array(np.concatenate([prior, np.ones(extra)]))
         rows = sparse.csr_array(cone @ units)
         scale = abs(rows).max(axis=1).toarray().ravel()
@@ -128,20 +99,14 @@ class ResidualSlack:
         self.columns = SparseColumns(matrix.indptr[:-1], matrix.indices, matrix.data)
 
     def costs(self) -> FloatArray:
-        """The prices and the toll; the cone's own columns are free."""
-        return np.concatenate([(self._prices + self._toll) * self._prior, np.zeros(self._own)])
+        """The cone's own columns are free."""
+        return np.concatenate([self.price * self._prior, np.zeros(self._own)])
 
     def amount(self, columns: FloatArray) -> FloatArray:
-        """The rest itself."""
         return np.asarray(np.maximum(columns[: self._prior.size], 0.0) * self._prior)
 
-    def price(self, rest: FloatArray) -> float:
-        """What the rest is charged at."""
-        return float((self._prices + self._toll) @ rest)
-
     def raise_price(self) -> None:
-        """Raise the toll."""
-        self._toll *= SETTINGS.slack.residual_growth
+        self.price *= SETTINGS.slack.residual_growth
 
 
 class RestrictedMaster:
@@ -167,15 +132,12 @@ class RestrictedMaster:
 
     def _add_new(self, atoms: FloatArray, costs: FloatArray) -> IntArray:
         fresh = []
-        row, index = np.nonzero(atoms > SETTINGS.tolerance.atom_key / 2)
-        entries, ends = (
-            np.round(atoms[row, index], SETTINGS.tolerance.key_digits),
-            np.searchsorted(row, np.arange(len(atoms) + 1)),
-        )
+        row, index = np.nonzero(atoms > SETTINGS.tolerance.near / 2)
+        entries = np.round(atoms[row, index], SETTINGS.tolerance.key_digits)
+        ends = np.searchsorted(row, np.arange(len(atoms) + 1))
         for i, (first, end) in enumerate(pairwise(ends.tolist())):
-            key = blake2b(
-                index[first:end].tobytes() + entries[first:end].tobytes(), digest_size=SETTINGS.slack.key_bytes
-            ).digest()
+            named = index[first:end].tobytes() + entries[first:end].tobytes()
+            key = blake2b(named, digest_size=SETTINGS.slack.key_bytes).digest()
             if key not in self._seen:
                 self._seen.add(key)
                 fresh.append(i)
@@ -260,7 +222,6 @@ class RestrictedMaster:
         return found
 
     def raise_slack_price(self) -> None:
-        """Raise the price of what is owed."""
         self.slack.raise_price()
         self._programme.set_costs(self.slack.costs())
 
@@ -281,104 +242,30 @@ def refit_weights(prior: FloatArray, weights: FloatArray, atoms: FloatArray, clo
     return exact if (exact >= 0).all() and np.abs(exact - weights).max() < SETTINGS.tolerance.refit else weights
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class InputAtoms:
-    """Inputs that are named one by one, with a base beside each."""
+def repair_split(problem: Problem, weights: FloatArray, atoms: FloatArray) -> tuple[FloatArray, FloatArray, float]:
+    r"""Weights, atoms and value of a split, from atoms that do not cover the prior: the rest is one atom more.
 
-    weights: FloatArray  # (d,)
-    share: FloatArray  # (d,), of the base
-    base: FloatArray  # (d,)
-
-    def to_arrays(self) -> tuple[FloatArray, FloatArray]:
-        """Weights and atoms."""
-        used = np.flatnonzero(self.weights > 0)
-        atoms = self.share[used, None] * self.base
-        atoms[np.arange(used.size), used] += 1 - self.share[used]
-        return self.weights[used], atoms
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class RepairedSplit:
-    """A split: atoms, and inputs named one by one."""
-
-    weights: FloatArray
-    atoms: FloatArray
-    value: float
-    input_atoms: InputAtoms | None = None
-
-    def to_arrays(self) -> tuple[FloatArray, FloatArray]:
-        """All weights and atoms."""
-        if self.input_atoms is None:
-            return self.weights, self.atoms
-        weights, atoms = self.input_atoms.to_arrays()
-        return np.concatenate([self.weights, weights]), np.concatenate([self.atoms, atoms])
-
-
-def repair_split(problem: Problem, weights: FloatArray, atoms: FloatArray) -> RepairedSplit:
-    """The cheaper of both ways to have a split with these atoms."""
+    Let r, of mass m, be what the atoms leave over of p, and n the share of the prior that makes r / m feasible. With a
+    share δ of the prior mixed into the whole, :math:`\delta = n m / (1 - n + n m)`, the last atom
+    :math:`(1 - \delta) r + \delta p` is feasible.
+    """
     p = problem.prior
     weights = weights / max(1.0, float((weights @ atoms / p).max(initial=0.0)))
     rest = np.maximum(p - weights @ atoms, 0.0)
-    costs = problem.costs(atoms)
-    one = _repair_with_one_atom(problem, weights, atoms, costs, rest)
-    each = _repair_by_input(problem, weights, atoms, costs, rest)
-    return one if each is None or one.value <= each.value else each
-
-
-def _repair_with_one_atom(
-    problem: Problem, weights: FloatArray, atoms: FloatArray, costs: FloatArray, rest: FloatArray
-) -> RepairedSplit:
     mass = float(rest.sum())
-    if mass <= 0.0:
-        return RepairedSplit(weights, atoms, float(weights @ costs))
-    needed = float(problem.prior_share(rest[None, :] / mass)[0])
-    share = needed * mass / (1 - needed + needed * mass)
-    last = (1 - share) * rest + share * problem.prior
-    weights = np.append((1 - share) * weights, last.sum())
-    atom = last[None, :] / last.sum()
-    value = float(weights[:-1] @ costs + weights[-1] * problem.costs(atom)[0])
-    return RepairedSplit(weights, np.concatenate([atoms, atom]), value)
+    if mass > 0.0:
+        needed = float(problem.prior_share(rest[None, :] / mass)[0])
+        share = needed * mass / (1 - needed + needed * mass)
+        last = (1 - share) * rest + share * p
+        weights = np.append((1 - share) * weights, last.sum())
+        atoms = np.concatenate([atoms, last[None, :] / last.sum()])
+    return weights, atoms, float(weights @ problem.costs(atoms))
 
 
-def _repair_by_input(
-    problem: Problem, weights: FloatArray, atoms: FloatArray, costs: FloatArray, rest: FloatArray
-) -> RepairedSplit | None:
+def split_by_forced_response(problem: Problem) -> Split:
+    r"""The prior moved towards every input as far as is feasible, :math:`v_y = t_y e_y + (1 - t_y) p`, with weights
+    :math:`q_y \propto p_y / t_y`: a forced response with the most truth (Theorem 54). Nothing is proved about it."""
+    atoms = problem.mix_with_prior(np.eye(problem.size))
     p = problem.prior
-    if (
-        rest.sum() <= SETTINGS.tolerance.residual
-        or problem.credal_sets is not None
-        or not problem.objective.is_identity
-    ):
-        return None
-    base, mass = _base(problem)
-    share = problem.base_share(base)
-    if (share >= 1).any():
-        return None
-    ratio = share / (1 - share)
-    by_rest, by_prior, by_base = float(ratio @ rest), float(ratio @ p), float(ratio @ base)
-    below = 1 + by_base + (by_rest - by_prior) / mass
-    used = by_rest / below if below > 0 else np.inf
-    given = used / mass
-    if not given < 1:
-        return None
-    left = np.maximum((1 - given) * rest + given * p - used * base, 0.0)
-    named = InputAtoms(left * (1 + ratio), share, base)
-    value = float((1 - given) * (weights @ costs) + named.weights @ _costs(share, base))
-    return RepairedSplit((1 - given) * weights, atoms, value, named)
-
-
-def _base(problem: Problem) -> tuple[FloatArray, float]:
-    """The prior among its likeliest inputs, or all of it where that is not allowed; and its probability."""
-    p = problem.prior
-    base = np.zeros_like(p)
-    likeliest = np.argsort(-p, kind="stable")[: SETTINGS.slack.likeliest]
-    base[likeliest] = p[likeliest]
-    mass = float(base.sum())
-    return (base / mass, mass) if problem.prior_share(base[None, :] / mass)[0] == 0 else (p, 1.0)
-
-
-def _costs(share: FloatArray, base: FloatArray) -> FloatArray:
-    """The entropy of each (1 − δ_x) e_x + δ_x b, from that of b: only the entry of x differs."""
-    h = entropy_terms(share) + share * entropy_terms(base).sum()
-    own = share * base
-    return np.asarray(h - entropy_terms(own) + entropy_terms(1 - share + own))
+    t = np.maximum((np.diag(atoms) - p) / (1 - p), SETTINGS.tolerance.near)
+    return Split(p / t / (p / t).sum(), atoms, np.inf, 0.0, "forced response")

@@ -3,52 +3,34 @@ r"""Restricted masters with slack, for entropies.
 .. math:: \min \sum_y q_y H(v_y) + \text{slack} \quad\text{s.t.}\quad \sum_y q_y v_y + \text{slack} = p,\ q \ge 0 .
 
 `PenalisedMaster` is for problems whose first prices are soon right: slack is penalised, and returned splits are
-slack-free. With hundreds of inputs first prices are far from right, and atoms found at them are useless:
-`ResidualMaster` first solves a coarser problem for prices and a split, and holds its prices near these while it learns
-atoms; its slack is one further feasible atom.
+slack-free. With hundreds of inputs they are not: the slack of `ResidualMaster` is one further feasible atom.
 """
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable
+from abc import abstractmethod
 from contextlib import suppress
-from dataclasses import dataclass
 
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray, IntArray
-from privacyfunnel.engine.bounds.side_channels import one_side_channel
 from privacyfunnel.engine.clock import Clock, TimeUpError
-from privacyfunnel.engine.driver import ColumnGeneration
+from privacyfunnel.engine.driver import Master
 from privacyfunnel.engine.masters.restricted_master import (
     PenaltySlack,
-    RepairedSplit,
     ResidualSlack,
     RestrictedMaster,
     refit_weights,
     repair_split,
 )
 from privacyfunnel.engine.problem import Problem
-from privacyfunnel.engine.reductions.coarsen import Coarsen
-from privacyfunnel.engine.reductions.merge_equal import MergeEqual
-from privacyfunnel.engine.search.base import Search
+from privacyfunnel.engine.search.tangent import Search
 from privacyfunnel.engine.settings import SETTINGS
 
 
-@dataclass(frozen=True, slots=True)
-class CoarseStart:
-    """How a large problem begins from a smaller one."""
-
-    start_run: Callable[[Problem], ColumnGeneration]  # the run on it
-    share: float  # of a time limit, for it
-    uses_parts: bool  # whether it has parts of alike inputs; else fewer rows
-
-
-class EntropyMaster(ABC):
+class EntropyMaster(Master):
     """What masters of an entropy share: how finds are selected, and what a proof is asked for."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem, self.size, self.value = problem, problem.size, problem.prior_cost
-        self.on_change: Callable[[], None] = lambda: None
 
     @abstractmethod
     def add(self, atoms: FloatArray, costs: FloatArray) -> IntArray:
@@ -60,20 +42,11 @@ class EntropyMaster(ABC):
         costs = self.problem.costs(atoms)
         reduced = costs - atoms @ prices
         order = np.argsort(reduced)[: SETTINGS.driver.most_added]
-        order = order[reduced[order] < -SETTINGS.tolerance.new_atom]
+        order = order[reduced[order] < -SETTINGS.tolerance.feasible]
         new = order[self.add(atoms[order], costs[order])]
         return float(reduced[new].min(initial=0.0))
 
-    def learn_from_proof(self, atoms: FloatArray, prices: FloatArray) -> float:
-        """The same as for a search."""
-        return self.learn(atoms, prices)
-
-    def allowed(self, gap: float) -> float:
-        """The gap itself, in nats."""
-        return gap
-
     def worth(self, gap: float) -> float:
-        """A share of the gap."""
         return SETTINGS.driver.searched_to * gap
 
     def proof_target(self, gap: float, least: float, late: bool) -> float:
@@ -81,12 +54,11 @@ class EntropyMaster(ABC):
         return max(SETTINGS.driver.proved_to * gap, -2 * least if late else 0.0)
 
     def slack_price_threshold(self, gap: float) -> float:
-        """Where the search ends anyway."""
         return self.worth(gap)
 
 
 class PenalisedMaster(EntropyMaster):
-    """A master that may borrow; what is handed out never does."""
+    """Restricted master with penalised slack; returned splits are slack-free."""
 
     def __init__(self, problem: Problem, search: Search) -> None:
         super().__init__(problem)
@@ -94,7 +66,7 @@ class PenalisedMaster(EntropyMaster):
         self.master = self._new_master()
         self._secure = problem.prior[None, :]  # atoms that average to the prior
         self._known = self._secure  # those of them that there were before
-        self._weights, self._paid = np.empty(0), self._secure[:0]  # the best split that took no loan
+        self._weights, self._paid = np.empty(0), self._secure[:0]  # the best slack-free split
 
     def begin(self, start: FloatArray | None, gap: float, clock: Clock) -> None:
         """The prior, what is known already, the prior drawn towards every input, and what the search starts with."""
@@ -106,32 +78,26 @@ class PenalisedMaster(EntropyMaster):
         self.master.add(atoms, self.problem.costs(atoms))
 
     def solve(self, clock: Clock) -> tuple[FloatArray, float]:
-        """Mix again."""
-        _, prices, owed = self._solve_master(clock)
-        return prices, owed
+        return self._solve_master(clock)[1:]
 
     def _solve_master(self, clock: Clock) -> tuple[FloatArray, FloatArray, float]:
-        """Weights, prices, and what is owed; a solution without a loan is a split."""
+        """Weights, prices, and slack; a solution without slack is a split."""
         weights, prices, owed = self.master.solve(clock)
         value = float(self.master.costs @ weights)
-        if owed <= SETTINGS.tolerance.slack and value < self.value:
+        if owed <= SETTINGS.tolerance.near and value < self.value:
             self.value, self._weights, self._paid = value, weights[weights > 0], self.master.support_atoms(weights)
         return weights, prices, owed
 
     def search(self, prices: FloatArray, clock: Clock) -> FloatArray:
-        """Where long walks end."""
         return self._search.descend(prices, clock)
 
     def add(self, atoms: FloatArray, costs: FloatArray) -> IntArray:
-        """Give them to the master."""
         return self.master.add(atoms, costs)
 
     def raise_slack_price(self) -> None:
-        """Raise the penalty."""
         self.master.raise_slack_price()
 
     def best(self, clock: Clock) -> tuple[FloatArray, FloatArray, float]:
-        """Weights, atoms and value of the best split so far."""
         weights, atoms = self._best(clock)
         return weights, atoms, float(self.problem.costs(atoms) @ weights)
 
@@ -142,21 +108,20 @@ class PenalisedMaster(EntropyMaster):
         """
         with suppress(TimeUpError):
             weights, atoms = self._refine(clock)
-            return repair_split(self.problem, weights, atoms).to_arrays() if clock.late else (weights, atoms)
+            return repair_split(self.problem, weights, atoms)[:2] if clock.late else (weights, atoms)
         if not self._weights.size:
             master = self._new_master()
             master.add(self._known, self.problem.costs(self._known))
             weights, _, _ = master.solve()
             self._weights, self._paid = weights[weights > 0], master.support_atoms(weights)
-        weights = refit_weights(
-            self.problem.prior, self._weights, self._paid, Clock.from_limit(SETTINGS.slack.hurry_seconds)
-        )
-        return repair_split(self.problem, weights, self._paid).to_arrays()
+        hurry = Clock.from_limit(SETTINGS.driver.refining_seconds)
+        weights = refit_weights(self.problem.prior, self._weights, self._paid, hurry)
+        return repair_split(self.problem, weights, self._paid)[:2]
 
     def _refine(self, clock: Clock) -> tuple[FloatArray, FloatArray]:
         master = self.master
         weights, prices, owed = self._solve_master(clock)
-        if owed > SETTINGS.tolerance.slack or float(master.costs @ weights) > self.value + SETTINGS.tolerance.slack:
+        if owed > SETTINGS.tolerance.near or float(master.costs @ weights) > self.value + SETTINGS.tolerance.near:
             clock.check()
             # Only the atoms in use, those of the best split and those known to average to p: all of them could take
             # very long.
@@ -169,82 +134,37 @@ class PenalisedMaster(EntropyMaster):
         return weights[weights > 0], master.support_atoms(weights)
 
     def _new_master(self) -> RestrictedMaster:
-        return RestrictedMaster(
-            self.problem.prior, PenaltySlack(self.problem.prior, 1.0 + float(np.log(self.problem.size)))
-        )
+        prior = self.problem.prior
+        return RestrictedMaster(prior, PenaltySlack(prior, 1.0 + float(np.log(prior.size))))
 
 
 class ResidualMaster(EntropyMaster):
-    """A master whose every solution is a split, begun from a smaller problem."""
+    """A master whose every solution is a split: its slack is one further feasible atom."""
 
-    def __init__(self, problem: Problem, search: Search, beginning: CoarseStart, patience: int) -> None:
+    def __init__(self, problem: Problem, search: Search, patience: int) -> None:
         super().__init__(problem)
-        self._search, self._beginning, self._patience = search, beginning, patience
-        self._split = RepairedSplit(np.ones(1), problem.prior[None, :], problem.prior_cost)
-        self._secure = problem.prior[None, :]
+        self._search, self._patience = search, patience
+        self._split = np.ones(1), problem.prior[None, :], problem.prior_cost  # weights, atoms and value
         self._looked_again = 0
         self._unsure = problem.prior  # how much each input adds to what the atoms in use leave open
-        self.master: RestrictedMaster
-        self._rest: ResidualSlack
+        self._rest = ResidualSlack(problem.prior, problem.cone())
+        self.master = RestrictedMaster(problem.prior, self._rest)
 
-    def begin(self, start: FloatArray | None, gap: float, clock: Clock) -> FloatArray:
-        """Atoms and prices of a smaller problem, and what is found at these prices."""
-        limit = None if np.isinf(clock.deadline) else self._beginning.share * (clock.deadline - clock.start)
-        if start is not None:
-            self._secure = np.concatenate([self._secure, start])
-        prices = self._begin_coarse(gap, limit, clock) if self._beginning.uses_parts else self._begin_simple(limit)
+    def begin(self, start: FloatArray | None, gap: float, clock: Clock) -> None:
+        """The prior moved towards every input, what is known already, and what a search finds without prices."""
+        known = [self.problem.prior[None, :], self.problem.first_atoms()]
+        first = np.concatenate(known if start is None else [*known, start])
+        self.master.add(first, self.problem.costs(first))
         self._add_clean(self._search.start(clock))
         for _ in range(SETTINGS.slack.first_searches):
-            self._add_clean(self._search.cover(prices, self.problem.prior, clock))
-        return prices
-
-    def _begin_coarse(self, gap: float, limit: float | None, clock: Clock) -> FloatArray:
-        """From a split over parts of alike inputs, and its prices."""
-        small = Coarsen(max(SETTINGS.slack.fewest_parts, self.problem.size // SETTINGS.slack.inputs_per_part)).apply(
-            self.problem
-        )
-        below = self._beginning.start_run(small.problem)
-        within = self.problem.prior_cost - small.problem.prior_cost  # what the parts leave open
-
-        def report(value: float, _: float) -> None:
-            self.value = min(self.value, value + within)  # the same split, seen by every input
-            self.on_change()
-
-        below.run(max(gap, SETTINGS.slack.coarse_gap * self.problem.prior_cost), limit, report, proofs=False)
-        found = below.best(clock)
-        atoms = small.expand(found.atoms)
-        prices = below.prices[small.part_of]
-        self._build_master(atoms, prices)
-        self._keep_best(found.weights, atoms)
-        return prices
-
-    def _begin_simple(self, limit: float | None) -> FloatArray:
-        """From atoms near the prior, and the prices of the problem with those rows alone that look at most inputs."""
-        prices = np.zeros(self.problem.size)
-        part = one_side_channel(self.problem)
-        if part is None:  # no row can be spared: it is no simpler
-            self._build_master(self.problem.first_atoms(), prices)
-            return prices
-        small = MergeEqual().apply(part.problem)
-        easier = self._beginning.start_run(small.problem)
-        easier.run(SETTINGS.slack.coarse_gap * self.problem.prior_cost, limit, None, proofs=False)
-        prices[part.inputs] = easier.prices[small.part_of]
-        self._build_master(self.problem.first_atoms(), prices)
-        return prices
-
-    def _build_master(self, atoms: FloatArray, prices: FloatArray) -> None:
-        """Have a master at these prices, with these atoms, which average to the prior."""
-        self._secure = np.concatenate([self._secure, atoms])
-        self._rest = ResidualSlack(self.problem.prior, self.problem.cone(), prices)
-        self.master = RestrictedMaster(self.problem.prior, self._rest)
-        self.master.add(self._secure, self.problem.costs(self._secure))
+            self._add_clean(self._search.cover(np.zeros(self.size), self.problem.prior, clock))
 
     def _add_clean(self, atoms: FloatArray) -> None:
         clean = self.problem.clean(atoms)
         self.master.add(clean, self.problem.costs(clean))
 
     def solve(self, clock: Clock) -> tuple[FloatArray, float]:
-        """Mix again; the solution and its rest are a split."""
+        """The solution and its residual are a split."""
         weights, prices, owed = self.master.solve(clock)
         atoms, q, cost = self.master.support_atoms(weights), weights[weights > 0], self.master.costs[weights > 0]
         self._unsure = (q * cost) @ atoms
@@ -253,28 +173,25 @@ class ResidualMaster(EntropyMaster):
 
     def _keep_best(self, weights: FloatArray, atoms: FloatArray) -> None:
         """Close these atoms to a split, and keep it if it is the best so far."""
-        found = repair_split(self.problem, weights, atoms)
-        if found.value < self._split.value:
-            self._split = found
-        self.value = self._split.value
+        self._split = min(self._split, repair_split(self.problem, weights, atoms), key=lambda split: split[2])
+        self.value = self._split[2]
 
     def search(self, prices: FloatArray, clock: Clock) -> FloatArray:
         """What short walks pass, above all at what the rest has, or at what atoms leave open."""
-        missing = self.master.slack_used if self.master.slack_used.sum() > SETTINGS.tolerance.slack else self._unsure
-        return self._search.cover(prices, missing + SETTINGS.tolerance.residual * self.problem.prior, clock)
+        missing = self.master.slack_used if self.master.slack_used.sum() > SETTINGS.tolerance.near else self._unsure
+        return self._search.cover(prices, missing + SETTINGS.tolerance.solved * self.problem.prior, clock)
 
     def add(self, atoms: FloatArray, costs: FloatArray) -> IntArray:
-        """Give them to the master."""
         return self.master.add(atoms, costs)
 
     def raise_slack_price(self) -> None:
-        """Raise the toll up to what the rest truly costs; then look again; then have the rest as an atom, at its cost.
+        """Raise the price up to what the residual costs; then look again; then add the residual as an atom.
 
-        At a higher toll the master would take worse atoms, and as an atom the rest hides which inputs still need some.
+        At a higher price the master would take worse atoms; as an atom the residual hides which inputs need some.
         """
         rest = self.master.slack_used
         mass = float(rest.sum())
-        if self._rest.price(rest) < float(self.problem.costs(rest[None, :] / mass)[0]) * mass:
+        if self._rest.price < float(self.problem.costs(rest[None, :] / mass)[0]):
             self.master.raise_slack_price()
         elif self._looked_again < self._patience:
             self._looked_again += 1
@@ -283,10 +200,8 @@ class ResidualMaster(EntropyMaster):
             self.master.raise_slack_price()
 
     def slack_price_threshold(self, gap: float) -> float:
-        """Where half of the toll is worth no atom any more."""
+        """Where half of the first price is worth no atom any more."""
         return max(SETTINGS.driver.searched_to * gap, SETTINGS.slack.residual_price / 2)
 
     def best(self, clock: Clock) -> tuple[FloatArray, FloatArray, float]:
-        """The best split met."""
-        weights, atoms = self._split.to_arrays()
-        return weights, atoms, float(self.problem.costs(atoms) @ weights)
+        return self._split

@@ -31,7 +31,7 @@ from privacyfunnel.arrays import BoolArray, FloatArray, IntArray
 from privacyfunnel.engine.clock import WORK, now
 from privacyfunnel.engine.lp.batched_simplex import inverses, ratio_test
 from privacyfunnel.engine.oracles.credal_constraints import CredalConstraints
-from privacyfunnel.engine.oracles.oracle import UNIT, BoxMinima, LinearMinima
+from privacyfunnel.engine.oracles.oracle import UNIT, BoxCosts, BoxMinima, LinearMinima, cheapest_in_box
 from privacyfunnel.engine.problem import Problem
 from privacyfunnel.engine.settings import SETTINGS
 
@@ -151,11 +151,9 @@ class _CredalBatch:
         self.refresh()
 
     def refresh(self) -> None:
-        """Compute the inverses afresh."""
         self.inverse = inverses(self.normals)
 
     def keep(self, which: BoolArray) -> None:
-        """Go on with these alone."""
         if which.all():
             return
         self.number, self.cost = self.number[which], self.cost[which]
@@ -216,7 +214,6 @@ class _Results:
         self.why_none: list[tuple[int, FloatArray, FloatArray]] = []
 
     def store(self, live: _CredalBatch, which: BoolArray, y: FloatArray, v: FloatArray, met: BoolArray) -> None:
-        """Keep what has come of these."""
         done, kinds, normals = live.number[which], live.kinds[which], live.normals[which]
         self.v[done], self.optimal[done], self.kinds[done] = v[which], met[which], kinds
         weights = np.where(kinds == ROW, np.maximum(y[which], 0.0), 0.0)
@@ -237,12 +234,12 @@ class _Results:
         """Bounds by their formula."""
         d = low.shape[1]
         r = self._cost - self.weighed
-        lower = box_minima(r - (8 * d + 32) * UNIT * (np.abs(self._cost) + self.size), low, high)
+        lower = cheapest_in_box(r - (8 * d + 32) * UNIT * (np.abs(self._cost) + self.size), low, high)[0]
         if self.why_none:
             number = np.array([i for i, _, _ in self.why_none])
             weighed, size = (np.array([each[k] for each in self.why_none]) for k in (1, 2))
             # With no cost at all r·v is above 0: no atom of the box is allowed.
-            least = box_minima(-weighed - (8 * d + 32) * UNIT * size, low[number], high[number])
+            least = cheapest_in_box(-weighed - (8 * d + 32) * UNIT * size, low[number], high[number])[0]
             lower[number[least > 0]] = np.inf
         reduced = r - self.common[:, None]
         value = self.common + np.minimum(reduced * low, reduced * high).sum(axis=1)
@@ -254,29 +251,15 @@ def _sums(weights: FloatArray, normals: FloatArray) -> tuple[FloatArray, FloatAr
     return tuple(np.matmul(weights[:, None, :], of)[:, 0] for of in (normals, np.abs(normals)))
 
 
-def box_minima(costs: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
-    """Like `cheapest_in_box`, the bound alone, with a box for every row of costs."""
-    n = costs.shape[1]
-    order = np.argsort(costs, axis=1)
-    room = np.take_along_axis(high - low, order, 1)
-    left = 1.0 - low.sum(axis=1, keepdims=True)
-    handed = np.clip(left - (np.cumsum(room, axis=1) - room), 0.0, room)
-    sorted_costs = np.take_along_axis(costs, order, 1)
-    least = np.einsum("ij,ij->i", costs, low) + np.einsum("ij,ij->i", sorted_costs, handed)
-    return np.asarray(least - (4 * n + 32) * UNIT * np.abs(costs).max(axis=1))
-
-
 class CredalBatchOracle:
     """All rules of a problem, asked one batch of costs at a time."""
 
-    def __init__(self, problem: Problem, pivots: int) -> None:
+    def __init__(self, problem: Problem) -> None:
         self.problem, self._rules = problem, CredalConstraints.from_problem(problem)
-        self._pivots = pivots  # of a box
         self._reach, self._seen = np.ones(problem.size), 0
 
     @property
     def batch(self) -> int:
-        """How many programmes are worked on together."""
         return max(1, SETTINGS.lp.credal_numbers // self.problem.size**2)
 
     def minimise(self, costs: FloatArray, deadline: float = np.inf) -> LinearMinima:
@@ -285,32 +268,23 @@ class CredalBatchOracle:
         first = Bases.initial(costs.argmin(axis=1), d)
         found = solve(self._rules, costs, np.zeros((k, d)), np.ones((k, d)), first, deadline=deadline)
         ratio = np.maximum(found.v, 0.0) / self.problem.prior
-        ratio = np.where(ratio > SETTINGS.tolerance.solver_dust * ratio.max(axis=1, keepdims=True), ratio, 0.0)
+        ratio = np.where(ratio > SETTINGS.tolerance.near * ratio.max(axis=1, keepdims=True), ratio, 0.0)
         ratio[~found.optimal] = 1.0
         atoms = ratio * self.problem.prior
         return LinearMinima(found.lower, atoms / atoms.sum(axis=1, keepdims=True))
 
     @property
     def support(self) -> int:
-        """Any number of inputs."""
         return self.problem.size
 
     def box_states(self, count: int) -> tuple[NDArray[Any], ...]:
-        """One basis per input."""
         first = Bases.initial(np.arange(count), count)
         return first.kinds, first.rows
 
-    def minimise_in_boxes(
-        self,
-        costs: FloatArray,
-        low: FloatArray,
-        high: FloatArray,
-        states: tuple[NDArray[Any], ...],
-        cutoff: FloatArray,
-        deadline: float,
-    ) -> BoxMinima:
+    def minimise_in_boxes(self, boxes: BoxCosts, deadline: float) -> BoxMinima:
         """Bounds on the cheapest atom in each box, as far as a few pivots lead; the next call goes on from there."""
-        found = solve(self._rules, costs, low, high, Bases(*states), cutoff, deadline, self._pivots)
+        start, pivots = Bases(*boxes.states), SETTINGS.lp.pivots_per_box
+        found = solve(self._rules, boxes.costs, boxes.low, boxes.high, start, boxes.cutoff, deadline, pivots)
         states = found.bases.kinds, found.bases.rows
         return BoxMinima(found.lower, found.v, found.reduced, found.value, states, found.optimal)
 
@@ -320,7 +294,7 @@ class CredalBatchOracle:
         while self._seen < d and now() < deadline:
             some = np.arange(self._seen, min(self._seen + self.batch, d))
             self._reach[some] = np.clip(
-                SETTINGS.tolerance.reach - self.minimise(-np.eye(d)[some], deadline).lower, 0.0, 1.0
+                SETTINGS.tolerance.solved - self.minimise(-np.eye(d)[some], deadline).lower, 0.0, 1.0
             )
             if now() < deadline:
                 self._seen += some.size

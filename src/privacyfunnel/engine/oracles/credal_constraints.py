@@ -50,11 +50,14 @@ class CredalConstraints:
     def from_problem(cls, problem: Problem) -> CredalConstraints:
         """The rules of the problem's sets and of its rows."""
         sets, rows, loud = problem.credal_sets, problem.constraints, problem.exp_epsilon
-        if sets is None:
-            raise ValueError("rules over sets of priors need such sets")
-        (e, f), pi = sets.pairs.T, sets.share / SCALE
         points = dense(rows.functionals) * problem.prior
-        (g, h), ones = rows.pairs.T + len(sets.low), np.ones(len(rows))
+        (g, h), ones = rows.pairs.T, np.ones(len(rows))
+        if sets is None:
+            one, other, beta = np.append(g, h), np.append(h, g), np.full(2 * len(rows), loud)
+            same = np.ones(2 * len(rows))
+            return cls(problem.prior, points, points, one, other, same, beta, same)
+        (e, f), pi = sets.pairs.T, sets.share / SCALE
+        g, h = g + len(sets.low), h + len(sets.low)
         alpha = np.concatenate([1 - loud * pi, 1 - pi, ones, ones])
         said = np.flatnonzero(alpha > 0)  # else E is so large a part of both that the rule always holds
         return cls(
@@ -91,7 +94,7 @@ class CredalConstraints:
         ratio = atoms / self.prior
         key = ratio
         if dear is not None:
-            key = ratio - SETTINGS.tolerance.tie * np.abs(ratio).max(axis=1, keepdims=True) * dear
+            key = ratio - SETTINGS.tolerance.feasible * np.abs(ratio).max(axis=1, keepdims=True) * dear
         order = np.argsort(key, axis=1)
         highest, lowest = self._extremes(ratio, order)
         excess = self.alpha * highest[:, self.one] - self.beta * lowest[:, self.other]
@@ -105,9 +108,11 @@ class CredalConstraints:
 
     def violations(self, f: FloatArray) -> IntArray:
         """The rules that f breaks by more than rounding."""
-        highest, lowest = (side[0] for side in self._extremes(f[None], np.argsort(f)[None]))
+        highest = lowest = self.low @ f
+        if self._wide_boxes[0].size:
+            highest, lowest = (side[0] for side in self._extremes(f[None], np.argsort(f)[None]))
         one, other = self.alpha * highest[self.one], self.beta * lowest[self.other]
-        return np.flatnonzero(one > other + SETTINGS.tolerance.violated_rule * np.maximum(highest[self.one], 1.0))
+        return np.flatnonzero(one > other + SETTINGS.tolerance.solved * np.maximum(highest[self.one], 1.0))
 
     def _extremes(self, ratio: FloatArray, order: IntArray) -> tuple[FloatArray, FloatArray]:
         """h and l of every box, at every f, (k, boxes); `order` sorts f."""

@@ -48,6 +48,17 @@ class Oracle(Protocol):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class BoxCosts:
+    """A cost for each of k boxes."""
+
+    costs: FloatArray  # (k, d)
+    low: FloatArray  # (k, d)
+    high: FloatArray  # (k, d)
+    states: tuple[NDArray[Any], ...]  # where each programme starts
+    cutoff: FloatArray  # (k,), beyond which no bound is needed
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class BoxMinima:
     """For each of k boxes: bounds on the least cost there, a point, and what moving off its bounds costs."""
 
@@ -76,16 +87,8 @@ class BoxOracle(Protocol):
     def box_states(self, count: int) -> tuple[NDArray[Any], ...]:
         """States for so many boxes to start from."""
 
-    def minimise_in_boxes(
-        self,
-        costs: FloatArray,
-        low: FloatArray,
-        high: FloatArray,
-        states: tuple[NDArray[Any], ...],
-        cutoff: FloatArray,
-        deadline: float,
-    ) -> BoxMinima:
-        """The cheapest feasible atom in each box, up to its cutoff, from these states on."""
+    def minimise_in_boxes(self, boxes: BoxCosts, deadline: float) -> BoxMinima:
+        """The cheapest feasible atom in each box, up to its cutoff."""
 
 
 def cheapest_atoms(oracle: Oracle, costs: FloatArray, clock: Clock = FOREVER) -> FloatArray:
@@ -104,19 +107,19 @@ def cheapest_in_box(costs: FloatArray, low: FloatArray, high: FloatArray) -> tup
 
     .. math:: \min\ \kappa\cdot z \quad\text{subject to}\quad l \le z \le h,\ \textstyle\sum_i z_i = 1.
 
-    Start from l and spend what is left on the cheapest coordinates first. A lower bound on the minimum, and the z that
-    attains it. The bound lies below the exact minimum by a margin that covers rounding: sums of n products, weights
-    that add up to 1, and a budget that is off by n roundings.
+    All have one box, or each its own. Start from l and spend the rest on the cheapest coordinates first. A lower bound
+    on the minimum, and the z that attains it. The bound lies below the exact minimum by a margin that covers rounding:
+    sums of n products, weights that add up to 1, and a budget that is off by n roundings.
 
     >>> cheapest_in_box(np.array([[3.0, 1.0, 2.0]]), np.full(3, 0.2), np.full(3, 0.5))[1].round(3)
     array([[0.2, 0.5, 0.3]])
     """
     n = costs.shape[1]
     order = np.argsort(costs, axis=1)
-    room = (high - low)[order]
+    room = np.take_along_axis(np.broadcast_to(high - low, costs.shape), order, 1)
     spent = np.cumsum(room, axis=1) - room
     z = np.empty_like(costs)
-    np.put_along_axis(z, order, np.clip((1.0 - low.sum()) - spent, 0.0, room), 1)
+    np.put_along_axis(z, order, np.clip((1.0 - low.sum(axis=-1, keepdims=True)) - spent, 0.0, room), 1)
     z += low
     margin = (4 * n + 32) * UNIT * np.abs(costs).max(axis=1)
     return np.einsum("ij,ij->i", costs, z) - margin, z
@@ -140,11 +143,9 @@ class SecretBox:
 
     @property
     def batch(self) -> int:
-        """How many costs are minimised together."""
         return max(SETTINGS.lp.least_cells, SETTINGS.lp.cells // self.cells.size)
 
     def minimise(self, costs: FloatArray, deadline: float = np.inf) -> LinearMinima:
-        """The cheapest corner for every row of costs."""
         k, d = costs.shape
         never = np.full((k, 1), np.inf)
         by_cell = np.concatenate([costs, never], axis=1)[:, self.cells]
@@ -224,7 +225,6 @@ class IntervalOracle:
         self.singles = np.flatnonzero((self.r >= self.low) & (self.r <= self.high))
 
     def set_objective(self, objective: Objective) -> None:
-        """Go on with another objective."""
         self._terms = objective.terms
         self._square = objective.gram_matrix
 
@@ -281,15 +281,12 @@ class IntervalOracle:
         return self._pair_atoms(x_all.astype(np.int64), y_all.astype(np.int64), end_all)
 
     def descend(self, prices: FloatArray, clock: Clock = FOREVER) -> FloatArray:
-        """The best atom with each value at each end."""
         return self._price_all(prices)[0]
 
     def cover(self, prices: FloatArray, missing: FloatArray, clock: Clock = FOREVER) -> FloatArray:
-        """The same: it misses nothing."""
         return self.descend(prices)
 
     def polish(self, atoms: FloatArray, prices: FloatArray) -> FloatArray:
-        """The same, from anywhere."""
         return self.descend(prices)
 
     def prove(self, prices: FloatArray, target: float, deadline: float) -> Proof:

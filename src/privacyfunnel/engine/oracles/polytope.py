@@ -6,7 +6,7 @@ The rows of a promise are homogeneous. They know what they compare, and two shap
 - all pairs among k functionals are compared (LDP): a floor t with t <= L_s·v <= e^ε t, two rows per functional;
 - anything else: one row per inequality (L_E − e^ε L_F)·v <= 0.
 
-An inequality that holds at every corner of the simplex, or follows from another one on its own, is left out.
+An inequality that holds at every corner of the simplex is left out.
 """
 
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.engine.clock import now
 from privacyfunnel.engine.lp.batched_simplex import BatchSolution, Programmes, solve
-from privacyfunnel.engine.oracles.oracle import BoxMinima, LinearMinima
+from privacyfunnel.engine.oracles.oracle import BoxCosts, BoxMinima, LinearMinima
 from privacyfunnel.engine.problem import Problem
 from privacyfunnel.engine.settings import SETTINGS
 
@@ -38,7 +38,6 @@ class Polytope:
 
     @property
     def batch(self) -> int:
-        """How many programmes are worked on together."""
         return max(SETTINGS.lp.least_batch, SETTINGS.lp.batch_numbers // self.low.size)
 
     def programmes(
@@ -60,30 +59,20 @@ class Polytope:
         return solve(self.programmes(cost), deadline=deadline)
 
     def minimise(self, costs: FloatArray, deadline: float = np.inf) -> LinearMinima:
-        """The cheapest atom for every row of costs."""
         found = self.solve_linear(costs, deadline)
         return LinearMinima(found.bound, np.maximum(found.x[:, : self.inputs], 0.0))
 
     def box_states(self, count: int) -> tuple[NDArray[Any], ...]:
-        """The first basis, for every box."""
         return (np.tile(self.basis, (count, 1)),)
 
-    def minimise_in_boxes(
-        self,
-        costs: FloatArray,
-        low: FloatArray,
-        high: FloatArray,
-        states: tuple[NDArray[Any], ...],
-        cutoff: FloatArray,
-        deadline: float,
-    ) -> BoxMinima:
+    def minimise_in_boxes(self, boxes: BoxCosts, deadline: float) -> BoxMinima:
         """By small programmes that start from the basis of the box they came from."""
-        k, d = costs.shape
+        k, d = boxes.costs.shape
         cost = np.zeros((k, self.low.size))
-        cost[:, :d] = costs
-        box = replace(self.programmes(cost, low, high), basis=states[0])
-        found = solve(box, cutoff, deadline)
-        some = np.flatnonzero(found.bound < cutoff)
+        cost[:, :d] = boxes.costs
+        box = replace(self.programmes(cost, boxes.low, boxes.high), basis=boxes.states[0])
+        found = solve(box, boxes.cutoff, deadline)
+        some = np.flatnonzero(found.bound < boxes.cutoff)
         reduced, value = np.zeros((k, d)), np.full(k, -np.inf)
         by_row = cost[some] - found.multipliers[some] @ self.matrix
         ends = np.minimum(by_row * box.low[some], by_row * box.high[some]).sum(axis=1)
@@ -101,7 +90,7 @@ class Polytope:
                 break
             some = np.arange(first, min(first + self.batch, self.inputs))
             most[some] = -self.solve_linear(-np.eye(self.inputs)[some], deadline).bound
-        return np.clip(most + SETTINGS.tolerance.reach, 0.0, 1.0)
+        return np.clip(most + SETTINGS.tolerance.solved, 0.0, 1.0)
 
 
 def build_polytope(problem: Problem) -> Polytope:
@@ -113,7 +102,6 @@ def build_polytope(problem: Problem) -> Polytope:
     if rows.mutual_functionals is not None:
         return _assemble(*_floors(rows.mutual_functionals, loud), problem.prior, secrets)
     A = problem.inequalities
-    A = A[_essential_constraints(A)]
     return _assemble(A, np.zeros(A.shape[0]), A.max(axis=1, initial=0.0), problem.prior, secrets)
 
 
@@ -151,19 +139,3 @@ def _floors(L: FloatArray, loud: float) -> tuple[FloatArray, FloatArray, FloatAr
     A = np.concatenate([np.hstack([L, -t])[needs_lower], np.hstack([-L, loud * t])[needs_upper]])
     most = np.concatenate([L.max(axis=1)[needs_lower], np.full(int(needs_upper.sum()), loud * L.max())])
     return A, np.zeros(A.shape[0]), most
-
-
-def _essential_constraints(A: FloatArray) -> IntArray:
-    """Rows that no other single row implies: row i follows from row j when A_i >= f A_j for some f >= 0."""
-    kept = list(range(A.shape[0]))
-    for i in range(A.shape[0]):
-        others = A[[j for j in kept if j != i]]
-        ratio = np.full(others.shape, np.inf)
-        np.divide(A[i], others, out=ratio, where=others != 0)
-        # f <= A_i/A_j where A_j > 0, f >= A_i/A_j where A_j < 0, and A_i >= 0 where A_j = 0.
-        most = np.where(others > 0, ratio, np.inf).min(axis=1)
-        least = np.maximum(np.where(others < 0, ratio, 0.0).max(axis=1), 0.0)
-        zero_is_fine = np.where(others == 0, A[i] >= 0, True).all(axis=1)
-        if ((least <= most) & zero_is_fine).any():
-            kept.remove(i)
-    return np.array(kept, dtype=np.int64)

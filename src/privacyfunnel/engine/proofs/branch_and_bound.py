@@ -5,7 +5,7 @@ queue of open boxes, the clock, the atoms met, and the bound that holds at the e
 """
 
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -36,11 +36,31 @@ class Boxes:
 
     @staticmethod
     def concatenate(boxes: "list[Boxes]") -> "Boxes":
-        """All boxes of the list."""
         if len(boxes) == 1:
             return boxes[0]
         parts = zip(*(some.parts for some in boxes), strict=True)
         return Boxes(np.concatenate([some.bound for some in boxes]), tuple(np.concatenate(part) for part in parts))
+
+
+def pack_boxes(boxes: Sequence[object], bound: float) -> Boxes:
+    """Boxes that are objects, as they wait."""
+    objects = np.empty(len(boxes), dtype=object)
+    objects[:] = boxes
+    return Boxes(np.full(len(boxes), bound), (objects,))
+
+
+def clip_to_simplex(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The ends of boxes, shrunk since the other entries' ends leave no more and no less; rounded outwards."""
+    high = np.minimum(high, 1.0 - (low.sum(axis=-1, keepdims=True) - low) + SETTINGS.tolerance.rounding)
+    return np.maximum(low, 1.0 - (high.sum(axis=-1, keepdims=True) - high) - SETTINGS.tolerance.rounding), high
+
+
+def tighten_box(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+    """One box shrunk by Σ = 1; None if it is empty."""
+    low, high = clip_to_simplex(*clip_to_simplex(low, high))
+    if (low > high + SETTINGS.tolerance.near).any():
+        return None
+    return np.clip(low, 0.0, 1.0), np.clip(np.maximum(low, high), 0.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,7 +101,7 @@ class BranchAndBound:
         The bound is always valid. It may stay below −target when the clock (`clock.now`) passes the deadline, or
         when atoms were found whose reduced cost shows that −target cannot be proved: those are returned.
         """
-        rounding = SETTINGS.tolerance.bound * (1.0 + float(np.abs(prices).max()))
+        rounding = SETTINGS.tolerance.near * (1.0 + float(np.abs(prices).max()))
         goal, below = -target + rounding, -target - rounding
         queue = _Queue(self.relaxation)
         queue.push(self.relaxation.roots(prices, deadline))
@@ -116,7 +136,7 @@ class BranchAndBound:
         reduced = reduced_costs(self.objective, atoms, prices)
         first = np.argsort(reduced)[: SETTINGS.proofs.batch_atoms]
         good = (
-            atoms[first[reduced[first] < -SETTINGS.tolerance.negative]] if self.relaxation.finds_vertices else atoms[:0]
+            atoms[first[reduced[first] < -SETTINGS.tolerance.rounding]] if self.relaxation.finds_vertices else atoms[:0]
         )
         if first.size and (reduced[first[0]] < below or (every and batch % every == 0)):
             near = self.polish(atoms[first[: SETTINGS.proofs.polish_starts]], prices)

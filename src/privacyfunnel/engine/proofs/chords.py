@@ -13,13 +13,16 @@ Two ways to bound the linear minimum, and each has its way to cut:
   image lies in the box, cutting the box there makes the chord exact at that vertex, and there are finitely many.
 """
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from privacyfunnel.arrays import BoolArray, FloatArray, IntArray
 from privacyfunnel.engine.clock import now
-from privacyfunnel.engine.objective import MomentObjective, Objective, chords, image
-from privacyfunnel.engine.oracles.oracle import UNIT, BoxOracle, Oracle
-from privacyfunnel.engine.proofs.branch_and_bound import Boxes, Branching
+from privacyfunnel.engine.objective import Objective, chords, image
+from privacyfunnel.engine.oracles.oracle import UNIT, BoxCosts, BoxOracle, Oracle
+from privacyfunnel.engine.proofs.branch_and_bound import Boxes, Branching, clip_to_simplex
 from privacyfunnel.engine.settings import SETTINGS
 
 
@@ -49,21 +52,16 @@ class BoxedChords:
 
     def roots(self, prices: FloatArray, deadline: float) -> Boxes:
         """One box per input: that input is the largest entry."""
-        d, reach = prices.size, self._compute_reach(deadline)
-        low = np.zeros((d, d))
-        np.fill_diagonal(low, 1.0 / self.oracle.support)
-        high = np.tile(np.minimum(reach, 0.5), (d, 1))
-        np.fill_diagonal(high, reach)
-        possible = np.flatnonzero(np.diag(low) <= np.diag(high))
-        boxes = Boxes(np.full(d, -np.inf), (low, high, np.arange(d), *self.oracle.box_states(d)))
-        return tighten_boxes(boxes[possible])
+        reach = self._compute_reach(deadline)
+        return largest_entry_boxes(reach, self.oracle.support, *self.oracle.box_states(prices.size))
 
     def cut(self, boxes: Boxes, prices: FloatArray, goal: float, deadline: float) -> Branching:
         """Bound by the programmes of the boxes; shrink those that stay, and cut them where the chord errs most."""
-        rounding = SETTINGS.tolerance.bound * (1.0 + float(np.abs(prices).max()))
+        rounding = SETTINGS.tolerance.near * (1.0 + float(np.abs(prices).max()))
         low, high, largest, *states = boxes.parts
         slope, constant = self._underestimator(low, high)
-        found = self.oracle.minimise_in_boxes(slope - prices, low, high, tuple(states), goal - constant, deadline)
+        programmes = BoxCosts(slope - prices, low, high, tuple(states), goal - constant)
+        found = self.oracle.minimise_in_boxes(programmes, deadline)
         bound = np.maximum(found.lower + constant, boxes.bound)
         atoms = np.maximum(found.v, 0.0)
         inside = np.flatnonzero(bound < goal)
@@ -94,6 +92,16 @@ class BoxedChords:
         return np.asarray(self.objective.terms(v) - slope * v - intercept)
 
 
+def largest_entry_boxes(reach: FloatArray, support: int, *parts: NDArray[Any]) -> Boxes:
+    """One box per input, which is the largest of at most `support` entries; `parts` are whatever else it has."""
+    d = reach.size
+    low, high = np.zeros((d, d)), np.tile(np.minimum(reach, 0.5), (d, 1))
+    np.fill_diagonal(low, 1.0 / support)
+    np.fill_diagonal(high, reach)
+    possible = np.flatnonzero(np.diag(low) <= np.diag(high))
+    return tighten_boxes(Boxes(np.full(d, -np.inf), (low, high, np.arange(d), *parts))[possible])
+
+
 def trim_boxes(
     low: FloatArray, high: FloatArray, reduced: FloatArray, room: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
@@ -101,7 +109,7 @@ def trim_boxes(
 
     Moving v_j away from the bound that its reduced cost d_j prefers costs |d_j| per unit.
     """
-    step = np.maximum(room, 0.0)[:, None] / np.maximum(np.abs(reduced), SETTINGS.tolerance.flat)
+    step = np.maximum(room, 0.0)[:, None] / np.maximum(np.abs(reduced), SETTINGS.tolerance.near)
     most = np.where(reduced > 0, np.minimum(high, low + step), high)
     return np.where(reduced < 0, np.maximum(low, high - step), low), most
 
@@ -114,17 +122,10 @@ def tighten_boxes(boxes: Boxes) -> Boxes:
         top = high[rows, largest]
         high = np.minimum(high, top[:, None])
         low[rows, largest] = np.maximum(low[rows, largest], low.max(axis=1))
-        high, low = _clip_to_simplex(low, high)
-    alive = np.flatnonzero((low <= high + SETTINGS.tolerance.empty).all(axis=1))
+        low, high = clip_to_simplex(low, high)
+    alive = np.flatnonzero((low <= high + SETTINGS.tolerance.near).all(axis=1))
     tight = Boxes(boxes.bound, (low, np.maximum(low, high), largest, *basis))
     return tight if alive.size == len(boxes) else tight[alive]
-
-
-def _clip_to_simplex(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Upper and lower ends, shrunk since the other entries' ends leave no more and no less; rounded outwards."""
-    high = np.minimum(high, 1.0 - (low.sum(axis=1, keepdims=True) - low) + SETTINGS.tolerance.outward)
-    low = np.maximum(low, 1.0 - (high.sum(axis=1, keepdims=True) - high) - SETTINGS.tolerance.outward)
-    return high, low
 
 
 def halve_boxes(boxes: Boxes, v: FloatArray, error: FloatArray) -> Boxes:
@@ -182,7 +183,7 @@ class ImageChords:
         inside = np.clip(image(self.objective, found.atoms), low, high)
         excess = h(inside) - h(low) - slopes * (inside - low)
         x, row = excess.argmax(axis=1), np.arange(len(boxes))
-        splits = (bound < goal) & (excess[row, x] > SETTINGS.tolerance.exact_chord)
+        splits = (bound < goal) & (excess[row, x] > SETTINGS.tolerance.rounding)
         closed = float(bound[~splits].min(initial=np.inf))
         row, x = row[splits], x[splits]
         return Branching(self._halve(low, high, inside[row, x], row, x, bound), closed, found.atoms)
@@ -190,9 +191,9 @@ class ImageChords:
     def _slopes(self, low: FloatArray, high: FloatArray) -> FloatArray:
         """The slope of the chord of h on [low, high]; on a very short interval, where that is noise, of the tangent."""
         width, h = high - low, self.objective.terms
-        tangent = self.objective.slopes((low + high) / 2, SETTINGS.tolerance.exact_chord) - 1.0
-        chord = np.divide(h(high) - h(low), width, out=tangent.copy(), where=width > SETTINGS.tolerance.thin)
-        return np.where(width > SETTINGS.tolerance.thin, chord, tangent)
+        tangent = self.objective.slopes((low + high) / 2, SETTINGS.tolerance.rounding) - 1.0
+        chord = np.divide(h(high) - h(low), width, out=tangent.copy(), where=width > SETTINGS.tolerance.solved)
+        return np.where(width > SETTINGS.tolerance.solved, chord, tangent)
 
     def _halve(
         self, low: FloatArray, high: FloatArray, at: FloatArray, row: IntArray, x: IntArray, bound: FloatArray
@@ -203,8 +204,8 @@ class ImageChords:
         low, high = low[parent], high[parent]
         high[k, x] = at
         low[row.size + k, x] = at
-        high, low = _clip_to_simplex(low, high)
-        holds = (low <= high + SETTINGS.tolerance.exact_chord).all(axis=1)
+        low, high = clip_to_simplex(low, high)
+        holds = (low <= high + SETTINGS.tolerance.rounding).all(axis=1)
         low, high = low[holds], high[holds]
         return Boxes(bound[parent[holds]], (low, np.maximum(low, high)))
 
@@ -228,10 +229,11 @@ class SquaredChords(BoxedChords):
 
     gather_factor = SETTINGS.proofs.squared_gather
 
-    def __init__(self, oracle: BoxOracle, objective: MomentObjective, reach: FloatArray | None = None) -> None:
+    def __init__(self, oracle: BoxOracle, objective: Objective, reach: FloatArray | None = None) -> None:
         super().__init__(oracle, objective)
         self._reach = reach
         D = objective.gram_matrix
+        assert D is not None
         self._even = off_diagonal_bound(D)
         self._less = 0.5 * (self._even[:, None] + self._even) - D
         np.fill_diagonal(self._less, 0.0)

@@ -25,7 +25,7 @@ import numpy as np
 from privacyfunnel.arrays import BoolArray, FloatArray, IntArray
 from privacyfunnel.engine.objective import Objective, chords
 from privacyfunnel.engine.oracles.polytope import Polytope
-from privacyfunnel.engine.proofs.branch_and_bound import Boxes, Branching
+from privacyfunnel.engine.proofs.branch_and_bound import Boxes, Branching, pack_boxes, tighten_box
 from privacyfunnel.engine.proofs.extreme_rays import RayColumns, RayCone, RayProgramme, build_ray_cone, cheapest_columns
 from privacyfunnel.engine.settings import SETTINGS
 from privacyfunnel.model.constraints import LinearConstraints
@@ -121,24 +121,17 @@ class ClassBox:
 
     @property
     def rays(self) -> RayColumns:
-        """Those of all pieces."""
         part = np.repeat(np.arange(len(self.pieces)), [piece.costs.size for piece in self.pieces])
         costs, sides = ([getattr(piece, name) for piece in self.pieces] for name in ("costs", "sides"))
         return RayColumns(np.concatenate(costs), np.concatenate(sides), part)
 
     def first_ray(self, part: int) -> int:
-        """The number of the first ray of a piece."""
         return sum(piece.costs.size for piece in self.pieces[:part])
 
     def tighten(self) -> "ClassBox | None":
         """The same box, shrunk by Σ m = 1; None if it is empty."""
-        low, high = self.low, self.high
-        for _ in range(2):
-            high = np.minimum(high, 1.0 - (low.sum() - low) + SETTINGS.tolerance.outward)
-            low = np.maximum(low, 1.0 - (high.sum() - high) - SETTINGS.tolerance.outward)
-        if (low > high + SETTINGS.tolerance.empty).any():
-            return None
-        return replace(self, low=np.clip(low, 0.0, 1.0), high=np.clip(np.maximum(low, high), 0.0, 1.0))
+        ends = tighten_box(self.low, self.high)
+        return None if ends is None else replace(self, low=ends[0], high=ends[1])
 
     def replace_piece(self, part: int, piece: ConePiece, place: IntArray) -> "ClassBox":
         """The box with another piece of a class; `place` is where in it the rays of the old one are, or -1."""
@@ -168,7 +161,7 @@ class ClassRelaxation:
         k = len(self.cones.classes)
         pieces = tuple(self._build_piece(cone, part, prices) for part, cone in enumerate(self.cones.cones))
         root = ClassBox(pieces, np.zeros(k), np.ones(k), np.empty(0, dtype=np.int64))
-        return _pack_boxes(
+        return pack_boxes(
             [replace(root, first=cheapest_columns(root.rays.costs, SETTINGS.proofs.near_rays * k))], -np.inf
         )
 
@@ -181,9 +174,9 @@ class ClassRelaxation:
         solved = self._programme.solve(rays, (box.low, box.high), box.first, goal - constant)
         bound = max(solved.bound + constant, float(boxes.bound[0]))
         if bound >= goal:
-            return Branching(_pack_boxes([], bound), goal, np.empty((0, prices.size)))
+            return Branching(pack_boxes([], bound), goal, np.empty((0, prices.size)))
         if solved.weights is None:
-            return Branching(_pack_boxes([], bound), bound, np.empty((0, prices.size)))
+            return Branching(pack_boxes([], bound), bound, np.empty((0, prices.size)))
         used = np.flatnonzero(solved.weights)
         box = replace(
             box, first=np.union1d(used, cheapest_columns(solved.reduced, SETTINGS.proofs.near_rays * len(box.pieces)))
@@ -194,7 +187,7 @@ class ClassRelaxation:
             atom[0, self.cones.classes[mixture.part]] = mixture.mass * mixture.point
         atom /= atom.sum()
         halves = self._halves(box, mixtures, prices, slope, intercept)
-        return Branching(_pack_boxes(halves or [], bound), goal if halves is not None else bound, atom)
+        return Branching(pack_boxes(halves or [], bound), goal if halves is not None else bound, atom)
 
     def _halves(
         self, box: ClassBox, mixtures: "list[_RayMixture]", prices: FloatArray, slope: FloatArray, intercept: FloatArray
@@ -208,7 +201,7 @@ class ClassRelaxation:
         mixed = [mixture.errors(self.objective) for mixture in mixtures]
         most = [float(e.max()) for e in mixed]
         mixing = int(np.argmax(most))
-        if max(error[worst], most[mixing]) <= SETTINGS.tolerance.mixing:
+        if max(error[worst], most[mixing]) <= SETTINGS.tolerance.near:
             return None
         if error[worst] >= most[mixing]:
             return _cut_mass(box, worst, mass[worst])
@@ -220,7 +213,7 @@ class ClassRelaxation:
         entries = box.pieces[part].cone.rays[:, z]
         share = float(mixture.point[z]) + NUDGES
         distance = np.abs(entries - share[:, None]).min(axis=1)
-        clear = np.flatnonzero(distance > SETTINGS.tolerance.hyperplane)
+        clear = np.flatnonzero(distance > SETTINGS.tolerance.feasible)
         if not clear.size:
             return None
         cut = box.pieces[part].cone.cut(entries - share[clear[np.argmin(np.abs(NUDGES[clear]))]])
@@ -259,13 +252,6 @@ class _RayMixture:
         if len(self.shares) == 1:
             return np.zeros(self.rays.shape[1])
         return np.asarray(self.mass * (objective.terms(self.point) - self.shares @ objective.terms(self.rays)))
-
-
-def _pack_boxes(boxes: list[ClassBox], bound: float) -> Boxes:
-    """Boxes as they wait."""
-    objects = np.empty(len(boxes), dtype=object)
-    objects[:] = boxes
-    return Boxes(np.full(len(boxes), bound), (objects,))
 
 
 def _cut_mass(box: ClassBox, part: int, at: float) -> list[ClassBox]:

@@ -15,16 +15,17 @@ by a small programme where a promise is; z is moved towards A v of the solution 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from privacyfunnel.arrays import BoolArray, FloatArray, IntArray
+from privacyfunnel.arrays import BoolArray, FloatArray
 from privacyfunnel.engine.clock import WORK
-from privacyfunnel.engine.lp.batched_simplex import solve
+from privacyfunnel.engine.objective import Objective, chords
+from privacyfunnel.engine.oracles.oracle import BoxCosts, cheapest_in_box
 from privacyfunnel.engine.oracles.polytope import Polytope
 from privacyfunnel.engine.proofs.branch_and_bound import Boxes, Branching
+from privacyfunnel.engine.proofs.chords import halve_boxes, largest_entry_boxes, tighten_boxes
 from privacyfunnel.engine.settings import SETTINGS
 from privacyfunnel.model.information import entropy_terms
 
@@ -32,43 +33,30 @@ from privacyfunnel.model.information import entropy_terms
 Minimiser = Callable[[FloatArray, FloatArray, FloatArray], tuple[FloatArray, FloatArray, BoolArray]]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class AverageObjective:
+@dataclass(frozen=True, eq=False)
+class AverageObjective(Objective):
     """H(v) − μ H(A v): the cost of an atom less the worth of what it leaves open about the secret.
 
-    For `BranchAndBound` it has the shape of an objective over inputs that are values.
+    Its slopes are those of the first term: the second is convex, and has no linear function above it.
     """
 
-    square: ClassVar[None] = None
-    gram_matrix: ClassVar[None] = None
-    image_index: IntArray
-    secrets: FloatArray  # A: (c, d)
-    price: float  # μ
-    is_identity: bool = True
+    secrets: FloatArray = field(default_factory=lambda: np.empty((0, 0)))  # A: (c, d)
+    price: float = 0.0  # μ
 
-    @property
-    def image_size(self) -> int:
-        """How many entries the image has."""
-        return self.image_index.size
-
-    def restrict(self, inputs: IntArray) -> AverageObjective:
-        """The same over some of the inputs."""
-        return AverageObjective(np.arange(inputs.size), self.secrets[:, inputs], self.price)
+    @classmethod
+    def from_secrets(cls, secrets: FloatArray, price: float) -> AverageObjective:
+        """Every input is a value."""
+        d = secrets.shape[1]
+        return cls(np.arange(d), d, True, secrets=secrets, price=price)
 
     def terms(self, t: FloatArray) -> FloatArray:
         """Entries that add up to the cost of each row, which they must have whole."""
-        return np.asarray(
-            entropy_terms(t)
-            + self.price * t * (np.log(np.maximum(t @ self.secrets.T, SETTINGS.tolerance.tiny)) @ self.secrets)
-        )
-
-    def slopes(self, t: FloatArray, least: float) -> FloatArray:
-        """Of the first term alone: the second is convex, and has no linear function above it."""
-        return -np.log(np.maximum(t, least))
+        logs = np.log(np.maximum(t @ self.secrets.T, SETTINGS.tolerance.tiny))
+        return np.asarray(entropy_terms(t) + self.price * t * (logs @ self.secrets))
 
 
 class GibbsBoxes:
-    """Boxes of entries; a box is low, high and the z of the box it came from."""
+    """Boxes of entries; a box is low, high, the input that is the largest, and the z of the box it came from."""
 
     polish_every = SETTINGS.proofs.entropic_polish
     finds_vertices = True
@@ -77,32 +65,28 @@ class GibbsBoxes:
 
     def __init__(self, cost: AverageObjective, minimise: Minimiser, support: int, reach: FloatArray) -> None:
         self.cost, self.minimise, self.support, self.reach = cost, minimise, support, reach
+        self._entropy = Objective.from_groups(cost.image_index)
 
     def roots(self, prices: FloatArray, deadline: float) -> Boxes:
         """One box per input: that input is the largest entry of at most `support` many."""
-        d = prices.size
-        low, high = np.zeros((d, d)), np.tile(np.minimum(self.reach, 0.5), (d, 1))
-        np.fill_diagonal(low, 1.0 / self.support)
-        np.fill_diagonal(high, self.reach)
-        z = self.cost.secrets.mean(axis=1)
-        return _shrink_boxes(Boxes(np.full(d, -np.inf), (low, high, np.tile(z, (d, 1)))))
+        z = np.tile(self.cost.secrets.mean(axis=1), (prices.size, 1))
+        return largest_entry_boxes(self.reach, self.support, z)
 
     def cut(self, boxes: Boxes, prices: FloatArray, goal: float, deadline: float) -> Branching:
         """Bound every box, set aside what reaches the goal, and halve the rest where its chords err most."""
-        low, high, z = boxes.parts
-        slope, intercept = _chords(low, high)
+        low, high, largest, z = boxes.parts
+        slope, intercept = chords(self._entropy, low, high)
         bound, v, allowed = self._bounds(slope - prices, low, high, z)
-        bound = np.maximum(bound + intercept, boxes.bound) - SETTINGS.tolerance.bound * (
-            1.0 + float(np.abs(prices).max())
-        )
-        error = entropy_terms(v) - slope * v - (entropy_terms(low) - slope * low)
+        rounding = SETTINGS.tolerance.near * (1.0 + float(np.abs(prices).max()))
+        bound = np.maximum(bound + intercept.sum(axis=1), boxes.bound) - rounding
+        error = entropy_terms(v) - slope * v - intercept
         gap = (self.cost.terms(v).sum(axis=1) - v @ prices) - bound
-        done: BoolArray = (bound >= goal) | (gap <= SETTINGS.tolerance.settled)
+        done: BoolArray = (bound >= goal) | (gap <= SETTINGS.tolerance.near)
         closed = float(bound[done].min(initial=np.inf))
         left = np.flatnonzero(~done)
         own = v[left] @ self.cost.secrets.T
-        boxes = Boxes(bound[left], (low[left], high[left], own))
-        return Branching(_shrink_boxes(_halves(boxes, v[left], error[left])), closed, v[allowed])
+        boxes = Boxes(bound[left], (low[left], high[left], largest[left], own))
+        return Branching(tighten_boxes(halve_boxes(boxes, v[left], error[left])), closed, v[allowed])
 
     def _bounds(
         self, cost: FloatArray, low: FloatArray, high: FloatArray, z: FloatArray
@@ -141,55 +125,18 @@ class GibbsBoxes:
 
 
 def minimise_greedily(cost: FloatArray, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray, BoolArray]:
-    """The least of each cost over its box of distributions: start from low, and spend what is left on the cheapest."""
-    order = np.argsort(cost, axis=1)
-    room = np.take_along_axis(high - low, order, 1)
-    spent = np.cumsum(room, axis=1) - room
-    left = 1.0 - low.sum(axis=1, keepdims=True)
-    v = np.empty_like(cost)
-    np.put_along_axis(v, order, np.clip(left - spent, 0.0, room), 1)
-    v += low
-    return (cost * v).sum(axis=1), v, np.ones(len(cost), dtype=np.bool_)
+    """The least of each cost over its box of distributions."""
+    return *cheapest_in_box(cost, low, high), np.ones(len(cost), dtype=np.bool_)
 
 
 def polytope_minimiser(polytope: Polytope) -> Minimiser:
     """The least of each cost over its box of atoms that a promise allows, by small programmes."""
 
     def minimise(cost: FloatArray, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray, BoolArray]:
-        d = polytope.inputs
-        whole = np.zeros((len(cost), polytope.low.size))
-        whole[:, :d] = cost
-        found = solve(polytope.programmes(whole, low, high))
-        v = np.clip(found.x[:, :d], low, high)
-        return found.bound, v / v.sum(axis=1, keepdims=True), found.optimal
+        k = len(cost)
+        boxes = BoxCosts(cost, low, high, polytope.box_states(k), np.full(k, np.inf))
+        found = polytope.minimise_in_boxes(boxes, np.inf)
+        v = np.clip(found.v, low, high)
+        return found.lower, v / v.sum(axis=1, keepdims=True), found.optimal
 
     return minimise
-
-
-def _chords(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Slopes of the chords of −t ln t on the box, and what they have in common: Σ of their values at 0."""
-    at_low, at_high = entropy_terms(low), entropy_terms(high)
-    width = high - low
-    slope = np.divide(at_high - at_low, width, out=np.zeros_like(low), where=width > 0)
-    return slope, (np.minimum(at_low - slope * low, at_high - slope * high)).sum(axis=1)
-
-
-def _shrink_boxes(boxes: Boxes) -> Boxes:
-    """The boxes shrunk by Σ v = 1, without those that hold nothing."""
-    low, high, z = boxes.parts
-    high = np.minimum(high, 1.0 - (low.sum(axis=1, keepdims=True) - low) + SETTINGS.tolerance.outward)
-    low = np.maximum(low, 1.0 - (high.sum(axis=1, keepdims=True) - high) - SETTINGS.tolerance.outward)
-    alive = np.flatnonzero((low <= high + SETTINGS.tolerance.empty).all(axis=1))
-    return Boxes(boxes.bound, (low, np.maximum(low, high), z))[alive]
-
-
-def _halves(boxes: Boxes, v: FloatArray, error: FloatArray) -> Boxes:
-    """Both halves of the boxes, cut where the chord errs most."""
-    low, high, z = boxes.parts
-    rows = np.arange(len(boxes))
-    at = np.argmax(error, axis=1)
-    middle = 0.5 * v[rows, at] + 0.25 * (low[rows, at] + high[rows, at])
-    lower_high, upper_low = high.copy(), low.copy()
-    lower_high[rows, at] = middle
-    upper_low[rows, at] = middle
-    return Boxes.concatenate([Boxes(boxes.bound, (low, lower_high, z)), Boxes(boxes.bound, (upper_low, high, z))])

@@ -94,7 +94,7 @@ def build_ray_cone(constraints: FloatArray, most: int) -> RayCone | None:
     while left.size:
         values = cone.rays @ constraints[left].T
         size = cone.rays @ np.abs(constraints[left]).T
-        if (np.abs(values) < SETTINGS.tolerance.sign * size).any():
+        if (np.abs(values) < SETTINGS.tolerance.rounding * size).any():
             return None
         # A row that does not touch the ray is tight there.
         values[size == 0] = 0.0
@@ -166,7 +166,7 @@ class RayProgramme:
             x, duals = solution
             y, s = np.maximum(duals[:n], 0.0), duals[n : n + self.classes]
             reduced = rays.costs - rays.sides @ y - s[rays.part]
-            rounding = SETTINGS.tolerance.ray * (1.0 + float(y.sum() + np.abs(s).sum()))
+            rounding = SETTINGS.tolerance.rounding * (1.0 + float(y.sum() + np.abs(s).sum()))
             bound = max(bound, float(reduced.min() + np.minimum(s * low, s * high).sum()) - rounding)
             if bound >= cutoff:
                 return RayBound(bound, None, reduced)

@@ -11,31 +11,192 @@ being at least 0,
 where δ is the largest entry of that matrix: the entries of :math:`v v^\top` are weights that sum to 1. (Entries that
 meet t must be at most 0.) The best N is a linear programme whose columns, the products, are brought in as they are
 needed; its dual values X stand for :math:`w w^\top`. A box :math:`l \le T v \le h` adds two rows for every entry of the
-image, and its products with them. Boxes are cut where X is farthest from being a square; under LDP the first ones
-divide the range of the floor.
+image, and its products with them. Boxes are cut where X is farthest from being a square.
 
 Entropy in the cost, weighted by β, is concave: on a box :math:`t \ln t \le \text{chord} - k (t - l)(h - t)`, which is a
 quadratic form as well (docs/theory.md).
+
+Every pair of members P of A and R of B of credal sets is a constraint :math:`(\beta R - \alpha P) / p \cdot v \ge 0`
+that atoms keep (oracles/credal_constraints.py), far too many to multiply them all. Since X stands for
+:math:`w w^\top`, :math:`X a_i` stands for a multiple of w for every constraint :math:`a_i`: where the worst members
+show that :math:`X a_i` is infeasible, the product of their constraint and :math:`a_i` is added.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 import numpy as np
 
-from privacyfunnel.arrays import FloatArray
-from privacyfunnel.engine.objective import MomentObjective, chords
+from privacyfunnel.arrays import BoolArray, FloatArray, IntArray
+from privacyfunnel.engine.clock import now
+from privacyfunnel.engine.lp.highs import INF, PRIMAL, Basis, Programme
+from privacyfunnel.engine.objective import Objective, chords
+from privacyfunnel.engine.oracles.credal_constraints import CredalConstraints
+from privacyfunnel.engine.oracles.oracle import UNIT
 from privacyfunnel.engine.problem import Problem
-from privacyfunnel.engine.proofs.branch_and_bound import Boxes, Branching
-from privacyfunnel.engine.proofs.product_programme import (
-    ProductBound,
-    ProductCuts,
-    ProductProgramme,
-    WarmStart,
-)
+from privacyfunnel.engine.proofs.branch_and_bound import Boxes, Branching, pack_boxes, tighten_box
 from privacyfunnel.engine.settings import SETTINGS
+
+ProductCuts = Callable[[FloatArray, FloatArray], tuple[FloatArray, IntArray]]
+"""From X and the rows there are: further rows, and for each the number of a row with which X breaks its product."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WarmStart:
+    """Products to begin with, as pairs of rows; and, where they are known, a basis and a dual matrix X."""
+
+    one: FloatArray  # (k, size)
+    other: FloatArray
+    basis: Basis | None = None
+    second: FloatArray | None = None
+
+    @staticmethod
+    def empty(size: int) -> WarmStart:
+        """No products."""
+        return WarmStart(np.empty((0, size)), np.empty((0, size)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ProductBound:
+    """A proved δ with wᵀDw <= δ, all rows there were in the end, and what the halves of a box may begin with."""
+
+    largest: float
+    rows: FloatArray
+    warm_start: WarmStart
+
+
+class ProductProgramme:
+    """min δ such that no entry of D + Σ N_ij a_i a_jᵀ exceeds δ, N >= 0; products enter as they are needed."""
+
+    def __init__(self, size: int, inputs: int, largest_floor: float) -> None:
+        self._size, self._floor = size, largest_floor
+        self._i, self._j = np.triu_indices(size)
+        self._weighed = (self._i < inputs) & (self._j < inputs)  # the entries of v vᵀ, as opposed to those that meet t
+        self._programme = Programme(simplex_strategy=PRIMAL)
+
+    def solve(
+        self,
+        D: FloatArray,
+        rows: FloatArray,
+        first: WarmStart,
+        goal: float,
+        missing: ProductCuts | None = None,
+        deadline: float = np.inf,
+    ) -> ProductBound:
+        """The least δ that was found; it is not sought below the goal. It holds whatever the solver says."""
+        entries = D[self._i, self._j]
+        self._begin(entries, goal)
+        one, other, second = first.one, first.other, first.second
+        S = self._product_entries(one, other)
+        self._add(S)
+        if first.basis is not None:
+            self._programme.set_basis(first.basis)
+        known = np.zeros((len(rows),) * 2, dtype=bool)
+        best = self._upper_bound(entries, np.empty(0), S[:0])
+        for number in range(SETTINGS.proofs.product_rounds):
+            if second is not None:
+                new = find_violated_pairs(rows, second, known, SETTINGS.proofs.products_per_round)
+                if missing is not None:
+                    more, times = missing(second, rows)
+                    new = np.append(new[0], times), np.append(new[1], len(rows) + np.arange(len(more)))
+                    rows, known = np.concatenate([rows, more]), np.pad(known, ((0, len(more)),) * 2)
+                if number and not new[0].size:
+                    break
+                known[new] = True
+                products = self._product_entries(rows[new[0]], rows[new[1]])
+                self._add(products)
+                S = np.concatenate([S, products])
+                one, other = np.concatenate([one, rows[new[0]]]), np.concatenate([other, rows[new[1]]])
+            if not self._run():
+                return ProductBound(best, rows, WarmStart(first.one, first.other))
+            before, best = best, min(best, self._upper_bound(entries, np.maximum(self._programme.solution[1:], 0.0), S))
+            if best <= goal:
+                return ProductBound(best, rows, first)  # nothing of the box is left
+            second = self._matrix(-self._programme.multipliers)
+            if now() >= deadline or (number and before - best < SETTINGS.proofs.product_gain * (best - goal)):
+                break
+        basis = self._programme.basis
+        held = basis.is_basic
+        held[0] = True  # δ itself
+        return ProductBound(best, rows, WarmStart(one[held[1:]], other[held[1:]], basis.restrict(held), second))
+
+    def _upper_bound(self, entries: FloatArray, N: FloatArray, S: FloatArray) -> float:
+        """The largest entry, by the formula, rounded up; entries above 0 that meet t count with all they can add."""
+        total = entries + N @ S
+        total = total + 32 * UNIT * (np.abs(entries) + N @ np.abs(S))
+        beyond = float(total[~self._weighed].max(initial=0.0))
+        return float(total[self._weighed].max()) + beyond * (2 * self._floor + self._floor**2)
+
+    def _product_entries(self, one: FloatArray, other: FloatArray) -> FloatArray:
+        return np.asarray(0.5 * (one[:, self._i] * other[:, self._j] + other[:, self._i] * one[:, self._j]))
+
+    def _matrix(self, dual: FloatArray) -> FloatArray:
+        X = np.zeros((self._size,) * 2)
+        X[self._i, self._j] = dual / 2
+        return X + X.T
+
+    def _begin(self, entries: FloatArray, goal: float) -> None:
+        """δ alone: at least the goal, so that a box that is empty has a solution too."""
+        self._programme.clear()
+        self._programme.add_rows(np.full(entries.size, -INF), -entries)
+        at = np.flatnonzero(self._weighed)
+        self._programme.add_columns(
+            np.ones(1),
+            np.zeros(1, dtype=np.int64),
+            at,
+            -np.ones(at.size),
+            low=np.array([goal - abs(goal) * SETTINGS.proofs.product_floor]),
+        )
+
+    def _add(self, products: FloatArray) -> None:
+        row, entry = np.nonzero(products)
+        starts = np.searchsorted(row, np.arange(len(products)))
+        self._programme.add_columns(np.zeros(len(products)), starts, entry, products[row, entry])
+
+    def _run(self) -> bool:
+        """Solve, afresh where the last basis leads nowhere. A failure is no error: bounds come from the formula."""
+        if self._programme.run():
+            return True
+        self._programme.clear_basis()
+        return self._programme.run()
+
+
+def find_violated_pairs(
+    rows: FloatArray, second: FloatArray, known: BoolArray, count: int
+) -> tuple[IntArray, IntArray]:
+    """Pairs of rows whose product X takes for less than 0, at most so many, the most broken ones."""
+    held = np.flatnonzero(second.any(axis=0))
+    some = rows[:, held]
+    value = np.triu(some @ second[np.ix_(held, held)] @ some.T)
+    value[known] = 0.0
+    broken = np.flatnonzero(value < -SETTINGS.tolerance.solved)
+    order = broken[np.argsort(value.ravel()[broken])[:count]]
+    return order // len(rows), order % len(rows)
+
+
+class CredalProductCuts:
+    """The rows of a problem's sets that a dual solution breaks most, each with what it is to be multiplied by."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._rules, self._size = CredalConstraints.from_problem(problem), problem.size
+
+    def __call__(self, second: FloatArray, rows: FloatArray) -> tuple[FloatArray, IntArray]:
+        """See ProductCuts."""
+        d = self._size
+        times = (rows @ second)[:, :d] if len(rows) < SETTINGS.proofs.most_credal_cuts else np.empty((0, d))
+        some = np.flatnonzero((times > SETTINGS.tolerance.near).any(axis=1))
+        worst = self._rules.worst_constraint(times[some])
+        by = np.einsum("ij,ij->i", worst, times[some])
+        most = [
+            i
+            for i in np.argsort(by, kind="stable")[: SETTINGS.proofs.credal_cuts_per_round].tolist()
+            if by[i] < -SETTINGS.tolerance.violated_credal_product
+        ]
+        more = np.zeros((len(most), rows.shape[1]))
+        more[:, :d] = worst[most]
+        return more, some[most]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,8 +233,8 @@ def build_constraint_cone(problem: Problem, beyond: float = 0.0) -> ConstraintCo
         average = problem.constraints.share[0] @ L
     least = float(average[average > 0].min()) * (1 - beyond)
     floors = (
-        least / problem.exp_epsilon * (1 - SETTINGS.tolerance.outward),
-        float(average.max()) * (1 + SETTINGS.tolerance.outward),
+        least / problem.exp_epsilon * (1 - SETTINGS.tolerance.rounding),
+        float(average.max()) * (1 + SETTINGS.tolerance.rounding),
     )
     return ConstraintCone(rows / np.abs(rows).max(axis=1, keepdims=True), image, floors)
 
@@ -89,15 +250,10 @@ class ProductBox:
 
     def tighten(self, values: int) -> ProductBox | None:
         """The same box, shrunk since the image sums to 1; None if it is empty."""
-        low, high = self.low[:values], self.high[:values]
-        for _ in range(2):
-            high = np.minimum(high, 1.0 - (low.sum() - low) + SETTINGS.tolerance.outward)
-            low = np.maximum(low, 1.0 - (high.sum() - high) - SETTINGS.tolerance.outward)
-        if (low > high + SETTINGS.tolerance.empty).any():
+        ends = tighten_box(self.low[:values], self.high[:values])
+        if ends is None:
             return None
-        low, high = np.clip(low, 0.0, 1.0), np.clip(np.maximum(low, high), 0.0, 1.0)
-        ends = np.append(low, self.low[values:]), np.append(high, self.high[values:])
-        return replace(self, low=ends[0], high=ends[1])
+        return replace(self, low=np.append(ends[0], self.low[values:]), high=np.append(ends[1], self.high[values:]))
 
 
 class ProductRelaxation:
@@ -111,7 +267,7 @@ class ProductRelaxation:
     def __init__(
         self,
         cone: ConstraintCone,
-        objective: MomentObjective,
+        objective: Objective,
         reach: FloatArray,
         missing: ProductCuts | None = None,
     ) -> None:
@@ -120,16 +276,13 @@ class ProductRelaxation:
         self._programme = ProductProgramme(cone.constraints.shape[1], cone.image.shape[1], cone.floors[1])
 
     def roots(self, prices: FloatArray, deadline: float) -> Boxes:
-        """All there is, with the floor's range in parts."""
+        """All there is."""
         first = WarmStart.empty(self.cone.constraints.shape[1])
         low, high = np.zeros(self._reach.size), self._reach
-        if len(self._watched) == self._reach.size:
-            boxes = [ProductBox(low, high, first.one, first)]
-        else:
-            edges = np.geomspace(*self.cone.floors, SETTINGS.proofs.floors + 1)
-            boxes = [ProductBox(np.append(low, a), np.append(high, b), first.one, first) for a, b in pairwise(edges)]
-        shrunk = (box.tighten(self._reach.size) for box in boxes)
-        return _pack_boxes([box for box in shrunk if box is not None], -np.inf)
+        if len(self._watched) > self._reach.size:
+            low, high = np.append(low, self.cone.floors[0]), np.append(high, self.cone.floors[1])
+        root = ProductBox(low, high, first.one, first).tighten(self._reach.size)
+        return pack_boxes([] if root is None else [root], -np.inf)
 
     def cut(self, boxes: Boxes, prices: FloatArray, goal: float, deadline: float) -> Branching:
         """Bound the box, and cut it where X is farthest from a square."""
@@ -139,11 +292,11 @@ class ProductRelaxation:
         solved = self._programme.solve(D, self._constraints(box), box.first, -goal, self._missing, deadline)
         bound = max(-solved.largest, float(boxes.bound[0]))
         if bound >= goal:
-            return Branching(_pack_boxes([], bound), goal, none)
+            return Branching(pack_boxes([], bound), goal, none)
         halves, atom = self._halves(self._warm_start(box, solved), solved.warm_start.second, D)
         if halves is None:
-            return Branching(_pack_boxes([], bound), bound, none)
-        return Branching(_pack_boxes(halves, bound), goal, none if atom is None else atom[None, :])
+            return Branching(pack_boxes([], bound), bound, none)
+        return Branching(pack_boxes(halves, bound), goal, none if atom is None else atom[None, :])
 
     def _constraints(self, box: ProductBox) -> FloatArray:
         """The cone's rows and those of the box, and what others it has."""
@@ -160,6 +313,7 @@ class ProductRelaxation:
     def _form(self, box: ProductBox, prices: FloatArray) -> FloatArray:
         """D, with wᵀDw at least ‖Bᵀv‖² + λ·v − βH(Tv) in the box."""
         B, T = self.objective.square, self.cone.image
+        assert B is not None
         d = len(B)
         linear, form = prices.copy(), B @ B.T
         if self.objective.weight:
@@ -191,7 +345,7 @@ class ProductRelaxation:
             np.maximum(rise, 0.0) / np.maximum(width, SETTINGS.tolerance.thin_range),
             0.0,
         )
-        return slope, intercept, k * (1 - SETTINGS.tolerance.curvature)
+        return slope, intercept, k * (1 - SETTINGS.tolerance.solved)
 
     def _halves(
         self, box: ProductBox, second: FloatArray | None, D: FloatArray
@@ -206,7 +360,7 @@ class ProductRelaxation:
             X = second[:d, :d]
             v = X.sum(axis=1)
             at, error = T @ v, T @ (D[:d, :d] * (X - np.outer(v, v))).sum(axis=1)
-            if v.min() >= -SETTINGS.tolerance.empty and v.sum() > 0.5:
+            if v.min() >= -SETTINGS.tolerance.near and v.sum() > 0.5:
                 atom = np.maximum(v, 0.0) / np.maximum(v, 0.0).sum()
             error = error + self._entropy_gap(box, np.clip(at, box.low[:values], box.high[:values]))
         x = int(np.argmax(np.where(width > SETTINGS.tolerance.thin_range, error, -np.inf)))
@@ -228,10 +382,3 @@ def _products(one: FloatArray, other: FloatArray, weights: FloatArray) -> FloatA
     """Σ_i weights_i ½ (a_i b_iᵀ + b_i a_iᵀ)."""
     half = (one * weights[:, None]).T @ other
     return np.asarray(0.5 * (half + half.T))
-
-
-def _pack_boxes(boxes: list[ProductBox], bound: float) -> Boxes:
-    """Boxes as they wait."""
-    objects = np.empty(len(boxes), dtype=object)
-    objects[:] = boxes
-    return Boxes(np.full(len(boxes), bound), (objects,))

@@ -16,14 +16,38 @@ import numpy as np
 
 from privacyfunnel.arrays import BoolArray, FloatArray, IntArray, Matrix, dense, nonzero_entries, sparse
 from privacyfunnel.engine.problem import Problem, Split
-from privacyfunnel.engine.reductions.base import PartsProblem, functionals
 from privacyfunnel.engine.settings import SETTINGS
 
 
-class MergedProblem(PartsProblem):
-    """The problem over parts of equal inputs."""
+@dataclass(frozen=True, slots=True, eq=False)
+class PartsProblem:
+    r"""The problem over parts C of inputs, of mass :math:`p_C`; an atom over parts is :math:`v_z = v_C\, p_z / p_C`.
 
-    __slots__ = ()
+    Constraints see it through :math:`L \cdot v = \sum_C v_C \sum_{z \in C} L_z\, p_z / p_C`.
+    """
+
+    original: Problem
+    problem: Problem
+    part_of: IntArray
+    share: FloatArray  # of each input in its part
+
+    @classmethod
+    def from_parts(cls, problem: Problem, part_of: IntArray) -> PartsProblem:
+        mass = np.bincount(part_of, problem.prior).astype(np.float64)
+        share = problem.prior / mass[part_of]
+        rows = problem.constraints.average(part_of, share)
+        return cls(problem, Problem.from_values(mass, rows, problem.epsilon), part_of, share)
+
+    @classmethod
+    def identity(cls, problem: Problem) -> PartsProblem:
+        """Every input a part of its own."""
+        return cls(problem, problem, np.arange(problem.size), np.ones(problem.size))
+
+    def aggregate(self, atoms: FloatArray) -> FloatArray:
+        """Atoms over inputs as atoms over parts."""
+        parts = np.zeros((self.problem.size, len(atoms)))
+        np.add.at(parts, self.part_of, atoms.T)
+        return parts.T
 
     def invert(self, split: Split, most_atoms: int | None = None) -> Split:
         """Every atom names one input of each part, as far as `most_atoms` allow."""
@@ -41,23 +65,23 @@ class MergeEqual:
         """A credal set may distinguish what the table does not; without constraints all inputs are equal."""
         return problem.credal_sets is None and (problem.objective.is_identity or not len(problem.constraints))
 
-    def apply(self, problem: Problem) -> MergedProblem:
+    def apply(self, problem: Problem) -> PartsProblem:
         """The problem over parts of equal inputs."""
         d = problem.size
         if not self.accepts(problem):
-            return MergedProblem.identity(problem)
+            return PartsProblem.identity(problem)
         if not len(problem.constraints):
-            return MergedProblem.from_parts(problem, np.zeros(d, dtype=np.int64))
+            return PartsProblem.from_parts(problem, np.zeros(d, dtype=np.int64))
         columns = functionals(problem)
         scale = np.maximum(np.abs(columns).max(axis=1, keepdims=True), SETTINGS.tolerance.tiny)
         order = np.lexsort(np.round(columns / scale, SETTINGS.tolerance.atom_digits))
         part_of, parts, first = np.zeros(d, dtype=np.int64), 0, int(order[0])
         for other in order[1:]:
-            if (np.abs(columns[:, first] - columns[:, other]) > SETTINGS.tolerance.merged * scale[:, 0]).any():
+            if (np.abs(columns[:, first] - columns[:, other]) > SETTINGS.tolerance.rounding * scale[:, 0]).any():
                 parts += 1
                 first = int(other)
             part_of[other] = parts
-        return MergedProblem.identity(problem) if parts + 1 == d else MergedProblem.from_parts(problem, part_of)
+        return PartsProblem.identity(problem) if parts + 1 == d else PartsProblem.from_parts(problem, part_of)
 
 
 def refine_merged(split: Split, part_of: IntArray, share: FloatArray, most_atoms: int | None) -> Split:
@@ -145,3 +169,8 @@ def _atoms_to_keep(weights: FloatArray, pieces: IntArray, most: int) -> BoolArra
 
 def densify_if_small(atoms: Matrix) -> Matrix:
     return dense(atoms) if atoms.shape[0] * atoms.shape[1] <= SETTINGS.reductions.dense_entries else atoms
+
+
+def functionals(problem: Problem) -> FloatArray:
+    """The functionals that constraints compare, each once."""
+    return dense(problem.constraints.functionals[np.unique(problem.constraints.pairs)])

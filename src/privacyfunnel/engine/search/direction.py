@@ -50,7 +50,7 @@ class AverageDescent:
                 self._update_multiplier(y, np.exp(log_v), mu)
                 log_v = _normalise(free + y @ G / (mu - 1))
         found = np.exp(log_v)
-        found = np.where(found > SETTINGS.tolerance.entry, found, 0.0)
+        found = np.where(found > SETTINGS.tolerance.near, found, 0.0)
         return np.asarray(found / found.sum(axis=1, keepdims=True))
 
     def _update_multiplier(self, y: FloatArray, v: FloatArray, mu: float) -> None:
@@ -67,8 +67,8 @@ class AverageDescent:
         assert self._polytope is not None
         for _ in range(SETTINGS.averages.tangent_steps):
             slopes = (
-                mu * (np.log(np.maximum(v @ A.T, SETTINGS.tolerance.entry)) @ A)
-                - np.log(np.maximum(v, SETTINGS.tolerance.entry))
+                mu * (np.log(np.maximum(v @ A.T, SETTINGS.tolerance.near)) @ A)
+                - np.log(np.maximum(v, SETTINGS.tolerance.near))
                 - prices
             )
             v = self._polytope.minimise(slopes).atoms

@@ -25,7 +25,7 @@ from privacyfunnel.engine.clock import FOREVER, Clock
 from privacyfunnel.engine.lp.highs import DUAL, INF, Programme
 from privacyfunnel.engine.objective import tangents
 from privacyfunnel.engine.problem import Problem
-from privacyfunnel.engine.search.base import descend_by_tangents, distinct_atoms
+from privacyfunnel.engine.search.tangent import descend_by_tangents, distinct_atoms
 from privacyfunnel.engine.settings import SETTINGS
 
 
@@ -63,7 +63,7 @@ class SubspaceOracle:
         if not self._programme.run(deadline):
             return None
         ratio = np.maximum(self._programme.solution, 0.0)
-        v = np.where(ratio > SETTINGS.tolerance.solver_dust * ratio.max(), ratio, 0.0) * self._prior
+        v = np.where(ratio > SETTINGS.tolerance.near * ratio.max(), ratio, 0.0) * self._prior
         return np.asarray(v / v.sum()) if v.any() else None
 
 
@@ -120,8 +120,7 @@ class SubspaceSearch:
         return self._add_to_pool(met, prices)
 
     def polish(self, atoms: FloatArray, prices: FloatArray) -> FloatArray:
-        """Atoms on descents from these."""
-        slopes = tangents(self._problem.objective, atoms, SETTINGS.tolerance.near_zero)
+        slopes = tangents(self._problem.objective, atoms, SETTINGS.tolerance.solved)
         met = [
             self._walk(
                 self._nearest(np.flatnonzero(atom), self._together), slope, prices, SETTINGS.search.subspace_steps

@@ -14,6 +14,8 @@ from privacyfunnel.engine.clock import FOREVER, WORK, Clock
 from privacyfunnel.engine.lp.batched_simplex import inverses
 from privacyfunnel.engine.objective import Objective, reduced_costs, tangents
 from privacyfunnel.engine.oracles.polytope import Polytope
+from privacyfunnel.engine.problem import atom_keys
+from privacyfunnel.engine.search.tangent import square_slopes
 from privacyfunnel.engine.settings import SETTINGS
 
 
@@ -28,14 +30,13 @@ class Vertices:
         return Vertices(self.x[which], self.basis[which])
 
     def concatenate(self, other: "Vertices") -> "Vertices":
-        """These and the others."""
         return Vertices(np.concatenate([self.x, other.x]), np.concatenate([self.basis, other.basis]))
 
     def index_by_atom(self, inputs: int) -> dict[bytes, int]:
         """For every different atom, up to rounding, the first vertex that is it."""
         first: dict[bytes, int] = {}
-        for i, atom in enumerate(np.round(self.x[:, :inputs], SETTINGS.tolerance.atom_digits) + 0.0):  # -0 becomes 0
-            first.setdefault(atom.tobytes(), i)
+        for i, key in enumerate(atom_keys(self.x[:, :inputs])):
+            first.setdefault(key, i)
         return first
 
 
@@ -91,13 +92,16 @@ class VertexWalks:
         W *= np.where(rises, 1.0, -1.0)[:, None, :]
         limit = np.full(W.shape, np.inf)
         np.divide(
-            np.maximum(x_basic - polytope.low[basis], 0.0)[:, :, None], W, out=limit, where=SETTINGS.tolerance.step < W
+            np.maximum(x_basic - polytope.low[basis], 0.0)[:, :, None],
+            W,
+            out=limit,
+            where=SETTINGS.tolerance.solved < W,
         )
         np.divide(
             -np.maximum(polytope.high[basis] - x_basic, 0.0)[:, :, None],
             W,
             out=limit,
-            where=-SETTINGS.tolerance.step > W,
+            where=-SETTINGS.tolerance.solved > W,
         )
         leave = np.argmin(limit, axis=1)
         step = np.take_along_axis(limit, leave[:, None, :], 1)[:, 0]
@@ -161,13 +165,13 @@ class VertexWalks:
         x_basic = unscaled * column_scale[basis]
         snapped[rows, basis] = x_basic
         sound = (
-            (snapped >= polytope.low - SETTINGS.tolerance.step) & (snapped <= polytope.high + SETTINGS.tolerance.step)
+            (snapped >= polytope.low - SETTINGS.tolerance.solved)
+            & (snapped <= polytope.high + SETTINGS.tolerance.solved)
         ).all(axis=1)
         return Vertices(np.clip(snapped, polytope.low, polytope.high), basis)[np.flatnonzero(sound)]
 
     @staticmethod
     def _inverses(matrix: FloatArray, basis: IntArray) -> FloatArray:
-        """The inverse of every basis matrix, (k, m, m)."""
         return inverses(matrix.T[basis].transpose(0, 2, 1))
 
 
@@ -175,25 +179,22 @@ class VertexSearch:
     """Walks over the vertices of a polytope from chance starts, and from the best of a pool of those that were met."""
 
     starts = SETTINGS.search.vertex_starts  # walks at once
+    patience = 1
 
-    def __init__(self, polytope: Polytope, objective: Objective, *, in_turn: bool = False) -> None:
-        """With `in_turn`, each search begins around the next inputs, so that every input has its turn: for runs in
-        which no proof says what walks from random starts have missed."""
-        self.walks, self.polytope, self._in_turn, self._next = VertexWalks(polytope, objective), polytope, in_turn, 0
-        self.patience = -(-polytope.inputs // self.starts) if in_turn else 1
+    def __init__(self, polytope: Polytope, objective: Objective) -> None:
+        self.walks, self.polytope = VertexWalks(polytope, objective), polytope
         self._random = np.random.default_rng(1)
         m, n = polytope.matrix.shape
         self._pool = Vertices(np.empty((0, n)), np.empty((0, m), dtype=np.int64))
         self._known: dict[bytes, None] = {}  # what is in the pool, in the same order
 
     def set_objective(self, objective: Objective) -> None:
-        """Go on with another objective; what was met is remembered."""
         self.walks = replace(self.walks, objective=objective)
 
     def start(self, clock: Clock = FOREVER) -> FloatArray:
         """For each input the atom that gives it most, as far as there is time: the others are found when missing."""
         inputs, batch = self.polytope.inputs, self.polytope.batch
-        until = clock.part(SETTINGS.search.starting_share_in_turn if self._in_turn else SETTINGS.search.starting_share)
+        until = clock.part(SETTINGS.search.starting_share)
         found = []
         for first in range(0, inputs, batch):
             if until.late:
@@ -203,13 +204,7 @@ class VertexSearch:
         return np.concatenate(found) if found else self._pool.x[:0, :inputs]
 
     def descend(self, prices: FloatArray, clock: Clock = FOREVER) -> FloatArray:
-        """Where long walks end."""
-        noise = self._noise()
-        if self._in_turn:
-            wanted = (self._next + np.arange(self.starts)) % self.polytope.inputs
-            self._next = int(wanted[-1]) + 1
-            noise = self._bias_slopes(noise, wanted)
-        starts = self.walks.cheapest(noise - prices, clock)
+        starts = self.walks.cheapest(self._noise() - prices, clock)
         return self._add_to_pool(self.walks.descend(starts.concatenate(self._cheapest(prices)), prices, clock))
 
     def cover(self, prices: FloatArray, missing: FloatArray, clock: Clock = FOREVER) -> FloatArray:
@@ -235,22 +230,14 @@ class VertexSearch:
         return noise
 
     def polish(self, atoms: FloatArray, prices: FloatArray) -> FloatArray:
-        """Vertices reached downhill from these atoms."""
-        slopes = tangents(self.walks.objective, atoms, SETTINGS.tolerance.near_zero) - prices
+        slopes = tangents(self.walks.objective, atoms, SETTINGS.tolerance.solved) - prices
         return self._add_to_pool(self.walks.descend(self.walks.cheapest(slopes), prices))
 
     def _noise(self) -> FloatArray:
-        d, B = self.polytope.inputs, self.walks.objective.square
-        if B is None:
-            return self._random.exponential(size=(self.starts, d)) * self._random.uniform(
-                0, SETTINGS.search.noise, size=(self.starts, 1)
-            )
-        # A square has slopes of its own size: along chance directions of B, and at chance distributions.
-        along = self._random.normal(size=(self.starts, B.shape[1])) * self._random.uniform(
-            0, SETTINGS.search.farthest, size=(self.starts, 1)
-        )
-        at = self._random.dirichlet(np.full(d, SETTINGS.search.spread), self.starts) @ B
-        return -2.0 * np.where(np.arange(self.starts)[:, None] % 2 == 0, along, at) @ B.T
+        if self.walks.objective.square is None:
+            scale = self._random.uniform(0, SETTINGS.search.noise, size=(self.starts, 1))
+            return self._random.exponential(size=(self.starts, self.polytope.inputs)) * scale
+        return square_slopes(self.walks.objective, self.starts, self._random)
 
     def _cheapest(self, prices: FloatArray) -> Vertices:
         """Those of the pool that cost least now."""

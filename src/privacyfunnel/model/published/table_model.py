@@ -29,8 +29,8 @@ from privacyfunnel.names import OTHER, unique_label
 
 UNIT = 1 << 32  # the integers of a model sum to about this
 LEAST = Fraction(1, 50)  # of what independence says: no pair of secret and value is impossible
-RARE = 200  # rows: secrets whose noisy total is less are promised as one group …
-STANDARD_DEVIATIONS = 4  # … and those whose total is less than so much of the noise in it
+STANDARD_DEVIATIONS = 4  # of the noise in a secret's total: with less, secrets are promised as one group …
+RARE, RARE_SHARE = 200, 50  # … and with fewer rows than this, and than one in so many
 DELTA = Fraction(1, 10**9)  # the chance that a label appears in the file because of one person
 MOST_TERMS = 40  # of a sum of noise whose chances are listed
 TESTS = 3  # by which one person could bring a label about
@@ -135,19 +135,24 @@ def fit_weights(cells: FloatArray, variance: FloatArray) -> IntArray:
     return weights
 
 
-def pool_secrets(totals: FloatArray, variance: FloatArray) -> list[list[int]]:
+def few_rows(rows: int) -> float:
+    """How few of so many rows are not worth a secret or a value of their own in a model."""
+    return min(RARE, rows / RARE_SHARE)
+
+
+def pool_secrets(totals: FloatArray, variance: FloatArray, rows: int) -> list[list[int]]:
     """Groups of secrets by noisy totals, whose noise has these variances: those with few rows are one, the last.
 
     Where they have few rows together, the next rarest joins them. Fewer than two groups are left where all are rare.
 
-    >>> pool_secrets(np.array([900.0, 50.0, 500.0, 230.0]), np.full(4, 100.0))
+    >>> pool_secrets(np.array([900.0, 50.0, 500.0, 230.0]), np.full(4, 100.0), 10_000)
     [[0], [2], [1, 3]]
     """
-    few = np.maximum(RARE, STANDARD_DEVIATIONS * np.sqrt(variance))
+    few = np.maximum(few_rows(rows), STANDARD_DEVIATIONS * np.sqrt(variance))
     order = np.argsort(totals, kind="stable").tolist()
     pool = [s for s in order if totals[s] < few[s]]
     for s in order:
-        together = np.maximum(RARE, STANDARD_DEVIATIONS * math.sqrt(variance[pool].sum()))
+        together = max(few_rows(rows), STANDARD_DEVIATIONS * math.sqrt(variance[pool].sum()))
         if not pool or totals[pool].sum() >= together:
             break
         if s not in pool:

@@ -342,9 +342,7 @@ class TreeModel:
         return cls(secret, tuple(attributes), shares, parents, tables)
 
 
-_TOO_MANY = (
-    f"A marginal of a model is listed up to {MOST_CELLS:,} combinations; these columns have more. Ask for fewer."
-)
+_TOO_MANY = f"A marginal is listed up to {MOST_CELLS:,} combinations; these columns have more. Ask for fewer."
 
 
 def round_to_unit(weights: FloatArray) -> IntArray:

@@ -28,7 +28,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from privacyfunnel.atomic_files import atomic_file
 from privacyfunnel.errors import LedgerError, OutputError
@@ -36,11 +36,16 @@ from privacyfunnel.hints import hint
 from privacyfunnel.release.ledger.column_fingerprints import (
     Fingerprint,
     canonical_label,
+    column_fingerprints,
     have_same_rows,
     have_same_values,
 )
 from privacyfunnel.tables.readers.formats import TABLES
 from privacyfunnel.tables.readers.table_files import TableSource, resolve_source
+
+if TYPE_CHECKING:
+    from privacyfunnel.spec import ReleaseSpec
+    from privacyfunnel.tables.coding.contingency import Contingency
 
 NAME = ".privacyfunnel-ledger.json"
 VERSION = 1
@@ -48,6 +53,7 @@ MOST_TEXT = 1 << 20  # characters of a protocol that the ledger keeps itself; of
 MOST_BYTES = 1 << 28  # of a ledger that is read
 COARSE = 2.0  # seconds that the time of a file may be off
 BEGUN, FINISHED, REPLACED = "begun", "finished", "replaced"
+NOTHING = "Nothing was written"
 NOISE = "noise"  # drawn for the counts of a private design, whatever became of it
 SHARED = "PRIVACYFUNNEL_LEDGER"  # names one ledger for all tables
 
@@ -157,6 +163,27 @@ class Entry:
         ):
             raise ValueError("no state or order of an entry")
         return entry
+
+
+def early_entry(
+    counted: Contingency, spec: ReleaseSpec, source: TableSource, table: Path, salt: bytes, *, for_publication: bool
+) -> Entry:
+    """What is known of a release before its protocol is."""
+    return Entry(
+        when="",
+        rows=int(counted.weights.sum()),
+        secret=tuple(spec.secret),
+        publish=tuple(spec.publish),
+        columns=column_fingerprints(counted, salt),
+        source=source.identity,
+        table=str(table.resolve()),
+        protocol_file="",
+        digest="",
+        protocol=None,
+        promise="",
+        order=None,
+        for_publication=for_publication,
+    )
 
 
 RefusalFactory = Callable[[Sequence[Entry]], Exception]  # the error for a repeat of these releases

@@ -13,15 +13,12 @@ from privacyfunnel.errors import LedgerError
 from privacyfunnel.formatting import format_epsilon
 from privacyfunnel.hints import hint
 from privacyfunnel.model.published.noisy_counts import check_design_epsilon
-from privacyfunnel.release.ledger.column_fingerprints import column_fingerprints
-from privacyfunnel.release.ledger.ledger_file import Entry, Ledger
+from privacyfunnel.release.ledger.ledger_file import NOTHING, Entry, Ledger, early_entry
 
 if TYPE_CHECKING:
     from privacyfunnel.spec import ReleaseSpec
     from privacyfunnel.tables.coding.contingency import Contingency
     from privacyfunnel.tables.readers.table_files import TableSource
-
-NOTHING = "Nothing was written"
 
 
 def record_noise(
@@ -65,25 +62,4 @@ def noise_statement(before: Sequence[Entry], now: str | float) -> str:
         f"Noise was drawn for the counts of these rows before, {times}, last on {before[-1].when[:10]} for "
         f"'{before[-1].protocol_file}'. Designs add up, also those whose files were never handed out, if they were "
         f"looked at: with this one ε of the design is {format_epsilon(float(spent))}."
-    )
-
-
-def early_entry(
-    counted: Contingency, spec: ReleaseSpec, source: TableSource, table: Path, salt: bytes, *, for_publication: bool
-) -> Entry:
-    """What is known of a release before its protocol is."""
-    return Entry(
-        when="",
-        rows=int(counted.weights.sum()),
-        secret=tuple(spec.secret),
-        publish=tuple(spec.publish),
-        columns=column_fingerprints(counted, salt),
-        source=source.identity,
-        table=str(table.resolve()),
-        protocol_file="",
-        digest="",
-        protocol=None,
-        promise="",
-        order=None,
-        for_publication=for_publication,
     )

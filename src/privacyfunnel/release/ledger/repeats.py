@@ -15,8 +15,7 @@ from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.release.findings.composition_leakage import ReleaseComposition, compose_releases
 from privacyfunnel.release.ledger.column_fingerprints import column_fingerprints
-from privacyfunnel.release.ledger.ledger_file import MOST_TEXT, Entry, Ledger, protocol_digest
-from privacyfunnel.release.ledger.noise_draws import NOTHING, early_entry
+from privacyfunnel.release.ledger.ledger_file import MOST_TEXT, NOTHING, Entry, Ledger, early_entry, protocol_digest
 
 if TYPE_CHECKING:
     from privacyfunnel.release.row_sampler import RowSampler

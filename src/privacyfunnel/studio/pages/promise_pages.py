@@ -31,7 +31,7 @@ def start_today(session: Session) -> Job | None:
 
 def _scan_key(choices: Choices) -> Choices:
     """What a scan depends on."""
-    return replace(choices, into="", public_report=False, time_limit=None, use="", people=False)
+    return replace(choices, into="", time_limit=None, use="", people=False)
 
 
 def today_part(session: Session, job: Job) -> dict[str, Any]:
@@ -129,7 +129,7 @@ def start_cost(session: Session) -> Job | None:
 
 def solution_key(choices: Choices) -> Choices:
     """What a solution depends on; not for how long it was searched."""
-    return replace(choices, into="", public_report=False, time_limit=None)
+    return replace(choices, into="", time_limit=None)
 
 
 def solution(session: Session) -> Cost | None:

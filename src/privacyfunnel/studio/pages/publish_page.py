@@ -22,11 +22,7 @@ def show(session: Session) -> dict[str, Any]:
 
 def take(session: Session, form: Form) -> None:
     if "into" in form:
-        session.change(
-            into=form["into"].strip(),
-            public_report=form.get("public_report") == "yes",
-            time_limit=session.choices.time_limit,
-        )
+        session.change(into=form["into"].strip(), time_limit=session.choices.time_limit)
 
 
 def work(session: Session) -> Job | None:

@@ -1,22 +1,23 @@
-"""The description of a release for data catalogues: Croissant 1.0 with its responsible-AI vocabulary.
+"""Descriptions of a release for data catalogues: Croissant 1.0 with its responsible-AI vocabulary, and DCAT-AP 3.
 
-It is public. It states columns, format and SHA-256 of the published table, the promise and its limits, and no figure
-that depends on exact counts.
+They are public. They state columns, formats and SHA-256 of the public files, the promise and its limits, and no figure
+that depends on exact counts. Croissant is written last and lists every other file: an audit finds by it what somebody
+added or changed.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 from pathlib import Path
 from typing import Any
 
+from privacyfunnel.atomic_files import file_digest
 from privacyfunnel.formatting import format_number
-from privacyfunnel.release.sanitise import Release
+from privacyfunnel.release.release import Release
+from privacyfunnel.release.release_files import CROISSANT
 from privacyfunnel.report import statements
 from privacyfunnel.report.statements import Occasion
-from privacyfunnel.tables.readers.formats import STEM
-from privacyfunnel.tables.readers.table_files import open_table, table_suffix
+from privacyfunnel.tables.readers.table_files import open_table
 
 _TERMS = """citeAs column equivalentProperty extract field fileProperty fileObject fileSet format includes isLiveDataset
 jsonPath key md5 parentField path recordSet references regex repeated replace samplingRate separator source subField
@@ -41,17 +42,27 @@ FORMATS = {
     ".gz": "application/gzip",
     ".parquet": "application/x-parquet",
     ".arrow": "application/vnd.apache.arrow.file",
+    ".html": "text/html",
+    ".json": "application/json",
+    ".jsonld": "application/ld+json",
 }
 ANY_FORMAT = "application/octet-stream"
+DCAT_CONTEXT = {
+    "dcat": "http://www.w3.org/ns/dcat#",
+    "dct": "http://purl.org/dc/terms/",
+    "rdfs": "http://www.w3.org/2000/01/rdf-schema#",
+    "spdx": "http://spdx.org/rdf/terms#",
+    "xsd": "http://www.w3.org/2001/XMLSchema#",
+}
 
 
-def description(release: Release, occasion: Occasion) -> str:
-    """The text of croissant.json, for a release in a file."""
-    table = Path(release.table)
-    name, promise = f"{STEM}{table_suffix(table)}", release.sealed.promise
+def croissant(release: Release, folder: Path, occasion: Occasion) -> str:
+    """The text of croissant.json, for the files in the public folder."""
+    name, promise = Path(release.table).name, release.sealed.promise
     whole = format_number(release.sealed.total_epsilon)
     secret, columns = statements.secret_name(release.sealed), statements.column_names(release.sealed)
     how = statements.publication_statement(release.sealed, drawn=False)
+    names = sorted(path.name for path in folder.iterdir() if path.name != CROISSANT)
     return json.dumps(
         {
             "@context": CONTEXT,
@@ -65,20 +76,20 @@ def description(release: Release, occasion: Occasion) -> str:
             "distribution": [
                 {
                     "@type": "cr:FileObject",
-                    "@id": name,
-                    "name": name,
-                    "description": f"The sanitised rows, {'in table order' if release.kept_order else 'shuffled'}.",
-                    "contentUrl": name,
-                    "encodingFormat": FORMATS.get(table.suffix, ANY_FORMAT),
-                    "sha256": _sha256(table),
+                    "@id": each,
+                    "name": each,
+                    "contentUrl": each,
+                    "encodingFormat": media_type(each),
+                    "sha256": file_digest(folder / each),
                 }
+                for each in names
             ],
             "recordSet": [
                 {
                     "@type": "cr:RecordSet",
                     "@id": "rows",
                     "name": "rows",
-                    "field": [_field(column, name, release) for column in open_table(table).columns],
+                    "field": [_field(column, name, release) for column in open_table(folder / name).columns],
                 }
             ],
             "rai:personalSensitiveInformation": [
@@ -109,6 +120,47 @@ def _field(column: str, file: str, release: Release) -> dict[str, Any]:
     }
 
 
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def dcat(release: Release, folder: Path, occasion: Occasion) -> str:
+    """The text of dcat.jsonld: a data set and its distribution, the table, by addresses relative to the file."""
+    sealed, name = release.sealed, Path(release.table).name
+    columns = statements.column_names(sealed)
+    day = {"@type": "xsd:date", "@value": f"{occasion.when:%Y-%m-%d}"}
+    how = statements.publication_statement(sealed, drawn=False)
+    table = {
+        "@id": name,
+        "@type": "dcat:Distribution",
+        "dct:title": _english(name),
+        "dcat:accessURL": {"@id": name},
+        "dcat:downloadURL": {"@id": name},
+        "dcat:mediaType": {"@id": f"https://www.iana.org/assignments/media-types/{media_type(name)}"},
+        "dcat:byteSize": {"@type": "xsd:nonNegativeInteger", "@value": str((folder / name).stat().st_size)},
+        "spdx:checksum": {
+            "@type": "spdx:Checksum",
+            "spdx:algorithm": {"@id": "spdx:checksumAlgorithm_sha256"},
+            "spdx:checksumValue": {"@type": "xsd:hexBinary", "@value": file_digest(folder / name)},
+        },
+    }
+    content = {
+        "@context": DCAT_CONTEXT,
+        "@id": "",
+        "@type": "dcat:Dataset",
+        "dct:title": _english(f"{columns}, sanitised"),
+        "dct:description": _english(f"{statements.meaning(sealed)} {how}"),
+        "dct:issued": day,
+        "dcat:keyword": [_english(at.name) for at in sealed.domain.attributes],
+        "dct:provenance": {
+            "@type": "dct:ProvenanceStatement",
+            "rdfs:label": _english(f"{how} Made with privacyfunnel."),
+        },
+        "dcat:distribution": [table],
+    }
+    return json.dumps(content, ensure_ascii=False, indent=2)
+
+
+def _english(text: str) -> dict[str, str]:
+    return {"@language": "en", "@value": text}
+
+
+def media_type(name: str) -> str:
+    """The media type of a public file."""
+    return FORMATS.get(Path(name).suffix, ANY_FORMAT)

@@ -33,7 +33,7 @@ import numpy as np
 from privacyfunnel.arrays import FloatArray, IntArray, sparse
 from privacyfunnel.engine.bounds.dual_bounds import ProofBound
 from privacyfunnel.engine.clock import Clock, TimeUpError, clock_for
-from privacyfunnel.engine.driver import ColumnGeneration, Pace, SlackFreeMaster
+from privacyfunnel.engine.driver import ColumnGeneration, Master, Pace
 from privacyfunnel.engine.lp.highs import INF, Programme
 from privacyfunnel.engine.oracles.oracle import Oracle
 from privacyfunnel.engine.problem import Problem, Proof
@@ -86,7 +86,7 @@ def split_by_actions(
     if not _solve(programme, deadline):
         return None
     chance = programme.solution.reshape(k, d + own)[:, :d]
-    chance = np.where(chance > SETTINGS.tolerance.action_dust, chance, 0.0)
+    chance = np.where(chance > SETTINGS.tolerance.solved, chance, 0.0)
     multipliers = programme.multipliers
     tolls = np.zeros(k) if shares is None else multipliers[-k:] / shares
     return ActionSplit(chance / chance.sum(axis=0) * p, multipliers[:d] / p, tolls)
@@ -169,11 +169,11 @@ def split_on_line(
     pace = Pace(rounds=SETTINGS.averages.line_rounds)
     run = ColumnGeneration(master, ProofBound(p, master, share=0.0), pace, "numbers on a line")
     with clock_for(time_limit):
-        run.run(tolerance, SETTINGS.averages.line_seconds if time_limit is None else time_limit)
+        run.run(tolerance, time_limit)
     return LineSplit(master.masses, run.bound)
 
 
-class LineMaster(SlackFreeMaster):
+class LineMaster(Master):
     """The linear programme over the actions known so far; the minimum along the line is search and proof at once."""
 
     def __init__(
@@ -187,7 +187,6 @@ class LineMaster(SlackFreeMaster):
         """The numbers themselves are the first actions."""
 
     def solve(self, clock: Clock) -> tuple[FloatArray, float]:
-        """The best split over the known actions."""
         losses = np.square(self._places[:, None] - self._x)
         found = split_by_actions(self._cone, self._p, losses, deadline=clock.deadline)
         if found is None:
@@ -198,7 +197,6 @@ class LineMaster(SlackFreeMaster):
         return found.prices, 0.0
 
     def search(self, prices: FloatArray, clock: Clock) -> FloatArray:
-        """Left to the proof."""
         return np.empty((0, 1))
 
     def learn_from_proof(self, atoms: FloatArray, prices: FloatArray) -> float:
@@ -208,7 +206,7 @@ class LineMaster(SlackFreeMaster):
         """
         before = self._places
         self._places = _drop_duplicates(np.concatenate([before, self._means, atoms.ravel()]))
-        close = SETTINGS.tolerance.action
+        close = SETTINGS.tolerance.solved
         same = len(before) == len(self._places) and np.allclose(before, self._places, atol=close)
         return 0.0 if same else -1.0
 
@@ -218,11 +216,9 @@ class LineMaster(SlackFreeMaster):
         return Proof(lower, cheaper[:, None])
 
     def proof_target(self, gap: float, least: float, late: bool) -> float:
-        """A share of the gap."""
         return SETTINGS.averages.line_proved_to * gap
 
     def best(self, clock: Clock) -> tuple[FloatArray, FloatArray, float]:
-        """Weights and atoms of the actions in use."""
         weights = self.masses.sum(axis=1)
         used = weights > 0
         return weights[used], self.masses[used] / weights[used, None], self.value
@@ -250,7 +246,7 @@ def _minimise_on_line(oracle: Oracle, x: FloatArray, prices: FloatArray, toleran
     queue = [(_chord_bound(first, last)[0], first.t, first, last)]
     for _ in range(SETTINGS.averages.line_pieces):
         lower, _, left, right = queue[0]
-        if lower >= min(seen.values()) - tolerance or right.t - left.t < SETTINGS.tolerance.action:
+        if lower >= min(seen.values()) - tolerance or right.t - left.t < SETTINGS.tolerance.solved:
             break
         heapq.heappop(queue)
         [middle] = ends([_cut(left, right)])
@@ -283,4 +279,4 @@ def _cut(left: _End, right: _End) -> float:
 
 def _drop_duplicates(numbers: FloatArray) -> FloatArray:
     numbers = np.sort(numbers)
-    return np.asarray(numbers[np.concatenate([[True], np.diff(numbers) > SETTINGS.tolerance.action])])
+    return np.asarray(numbers[np.concatenate([[True], np.diff(numbers) > SETTINGS.tolerance.solved])])

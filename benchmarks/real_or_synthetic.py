@@ -1,0 +1,105 @@
+"""Real or synthetic records of the census data at ε = 1 in all: how many are real, and what can be estimated from them.
+
+The model gets ε_c = 0.2, the records 0.8. Errors are of weighted rows and decoys against the table: the mean error of a
+share in points, and the mean total variation of two-way tables; beside them those of the model alone.
+"""
+
+import tempfile
+import time
+from fractions import Fraction
+from functools import partial
+from itertools import combinations
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import polars as pl
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.published_model import code_frame
+from privacyfunnel.arrays import FloatArray
+from privacyfunnel.designs.wide.real_or_synthetic_design import design_real_or_synthetic
+from privacyfunnel.estimation.decoy_weights import WeightedRelease
+from privacyfunnel.mechanisms.sampling import KeyStream
+from privacyfunnel.model.promises import LIP
+from privacyfunnel.model.published.measurement import CodedTable
+from privacyfunnel.model.published.model_quality import measure_quality
+from privacyfunnel.model.published.noise import OwnNoise
+from privacyfunnel.model.published.tree_fit import fit_tree_model
+from privacyfunnel.tables.readers.adult import write_adult_csv
+
+RECORDS, MODEL = 0.8, Fraction(1, 5)
+DECOYS = 1 << 20
+
+
+def share_errors(table: CodedTable, release: WeightedRelease) -> tuple[float, float]:
+    """The mean error of a share, and the mean total variation of two-way tables."""
+    one, two = [], []
+    sizes = table.sizes
+    for i in range(len(sizes)):
+        one.append(
+            np.abs(_weighted_shares(release, (i,), sizes) - table.count([i], by_secret=False) / table.rows).mean()
+        )
+    for i, j in combinations(range(len(sizes)), 2):
+        seen = (table.count([i, j], by_secret=False) / table.rows).reshape(-1)
+        two.append(np.abs(_weighted_shares(release, (i, j), sizes) - seen).sum() / 2)
+    return float(np.mean(one)), float(np.mean(two))
+
+
+def _weighted_shares(release: WeightedRelease, columns: tuple[int, ...], sizes: tuple[int, ...]) -> FloatArray:
+    shape = tuple(sizes[j] for j in columns)
+    total = np.zeros(int(np.prod(shape)))
+    for records, weights in ((release.rows, release.row_weights), (release.decoys, release.decoy_weights)):
+        cells = np.ravel_multi_index(tuple(records.codes[:, j] for j in columns), shape)
+        total += np.bincount(cells, weights, len(total))
+    total = np.maximum(total, 0.0)
+    return np.asarray(total / total.sum())
+
+
+def main() -> None:
+    table = Table(title="Real or synthetic records, ε = 0.8 + 0.2")
+    for heading in (
+        "secret",
+        "real",
+        "mean 1/a",
+        "least a",
+        "one-way, points",
+        "two-way",
+        "model alone",
+        "design",
+        "rows/s",
+    ):
+        table.add_column(heading, justify="right")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "adult.csv"
+        write_adult_csv(path)
+        frame = pl.read_csv(path)
+    for secret in ("income", "occupation"):
+        coded = code_frame(frame, secret)
+        model = fit_tree_model(coded, MODEL, partial(OwnNoise, randbelow=Random(0).randrange))
+        begun = time.process_time()
+        mechanism = design_real_or_synthetic(model, LIP(RECORDS)).mechanism
+        designed = time.process_time()
+        drawn = mechanism.draw(coded.codes, KeyStream.from_seed(3).rows(0, coded.rows))
+        seconds = time.process_time() - designed
+        release = WeightedRelease.weigh(mechanism, drawn, KeyStream.from_seed(4), DECOYS)
+        one, two = share_errors(coded, release)
+        alone = measure_quality(model, coded)
+        keep = release.rows.find(mechanism, coded.codes).keep
+        table.add_row(
+            secret,
+            f"{keep.mean():.3f}",
+            f"{(1 / keep[keep > 0]).mean():.2f}",
+            f"{keep.min():.3f}",
+            f"{100 * one:.3f}",
+            f"{100 * two:.2f} %",
+            f"{100 * alone.one_way:.3f}, {100 * alone.two_way:.2f} %",
+            f"{designed - begun:.1f} s",
+            f"{coded.rows / seconds:,.0f}",
+        )
+    Console(width=140).print(table)
+
+
+if __name__ == "__main__":
+    main()
