@@ -164,6 +164,13 @@ def test_every_promise_use_and_method_is_kept_from_the_file_alone(tmp_path: Path
     assert release.findings.table_leak < 1.3 or "domain" in more  # which lists a value that one illness has
 
 
+def test_counts_will_do_and_an_order_may_name_labels_that_the_model_does_not() -> None:
+    counted = people().group_by("illness", "town").len("rows")
+    sealed = made(counted, counts="rows", ordered={"town": ["Lier", "Ostend", "Mol", "Ghent", "Bruges"]})
+    assert model_of(sealed).rows == 20_000
+    assert SealedProtocol.from_text(sealed.to_text()).domain.orders == (("town", ("Ostend", "Ghent", "Bruges")),)
+
+
 def test_later_rows_with_new_labels_are_drawn_as_other() -> None:
     sealed = made(people())
     later = apply(sealed, pl.DataFrame({"town": ["Ghent", "Paris", None, "Lier"] * 50}))
