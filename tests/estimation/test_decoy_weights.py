@@ -1,5 +1,7 @@
 """Weights of real or synthetic records and of decoys: unbiased by brute force, with the stated error."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -72,3 +74,11 @@ def test_a_function_must_be_known_everywhere() -> None:
     release = WeightedRelease.weigh(mechanism, all_records(mechanism.model)[:1], STREAM, 10)
     with pytest.raises(DistributionError, match="must be known at"):
         release.estimate_sum(np.ones(2), np.ones(1))
+
+
+def test_records_that_are_never_published_are_said_to_be_uncounted() -> None:
+    mechanism = design_number(usable_designs()[0]).mechanism
+    codes = all_records(mechanism.model)[:1]
+    assert WeightedRelease.weigh(mechanism, codes, STREAM, 10).uncounted_share == 0
+    silent = replace(mechanism, largest=mechanism.largest * 0)
+    assert WeightedRelease.weigh(silent, codes, STREAM, 10).uncounted_share == pytest.approx(1)

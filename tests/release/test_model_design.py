@@ -21,7 +21,7 @@ from privacyfunnel.errors import InputError, ParameterError, PrivacyFunnelError,
 from privacyfunnel.mechanisms.exact_arithmetic import exp_below
 from privacyfunnel.mechanisms.sealing import SealedProtocol, certify, seal
 from privacyfunnel.model.promises import Promise
-from privacyfunnel.model.published.table_model import TableModel, fit_weights, noise_variance
+from privacyfunnel.model.published.table_model import TableModel, fit_weights
 from privacyfunnel.release import model_design
 from privacyfunnel.release.apply import apply
 from privacyfunnel.spec import ReleaseSpec
@@ -164,6 +164,13 @@ def test_every_promise_use_and_method_is_kept_from_the_file_alone(tmp_path: Path
     assert release.findings.table_leak < 1.3 or "domain" in more  # which lists a value that one illness has
 
 
+def test_counts_will_do_and_an_order_may_name_labels_that_the_model_does_not() -> None:
+    counted = people().group_by("illness", "town").len("rows")
+    sealed = made(counted, counts="rows", ordered={"town": ["Lier", "Ostend", "Mol", "Ghent", "Bruges"]})
+    assert model_of(sealed).rows == 20_000
+    assert SealedProtocol.from_text(sealed.to_text()).domain.orders == (("town", ("Ostend", "Ghent", "Bruges")),)
+
+
 def test_later_rows_with_new_labels_are_drawn_as_other() -> None:
     sealed = made(people())
     later = apply(sealed, pl.DataFrame({"town": ["Ghent", "Paris", None, "Lier"] * 50}))
@@ -285,9 +292,9 @@ def chance_of_all(seen: tuple[int, ...], rows: tuple[tuple[int, ...], ...]) -> F
 
 @cache
 def model_and_channel(seen: tuple[int, ...], promise: Promise) -> tuple[list[list[Fraction]], list[list[Fraction]]]:
-    """p̃_m and q_m, exactly as it is drawn: the best protocol that keeps the promise at p̃_m."""
+    """p̃_m, hardly drawn together, and q_m, exactly as it is drawn: the best protocol that keeps the promise at p̃_m."""
     cells = np.array(seen, dtype=np.float64).reshape(2, 2)
-    joint = Joint.from_counts(fit_weights(cells, np.full((2, 2), noise_variance(Fraction(693, 1000)))))
+    joint = Joint.from_counts(fit_weights(cells, np.zeros((2, 2))))
     best = optimal(joint, promise, gap=1e-3)
     law = (best.sealed or seal(best.protocol, promise, joint)).mechanism.to_json()
     rows = [dict(row) for row in law["rows"]]

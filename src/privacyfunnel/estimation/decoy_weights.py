@@ -18,7 +18,8 @@ whatever the other rows are. The same sum is that of f over rows with weights 1/
 :math:`-\lambda_{k(x')} / (N a(x'))`, :math:`\lambda = R^T (I + G R^T)^{-1} b`, in any program that takes weights.
 Var z_i = E z_i² − f(x_i)², and f² is estimated like f.
 
-Records that are never published as they are (a = 0) cannot be counted; a design says how many there are.
+Records that are never published as they are (a = 0) cannot be counted: estimates are biased by as much as there are
+(`uncounted_share`).
 """
 
 from __future__ import annotations
@@ -104,6 +105,11 @@ class WeightedRelease:
         """The diagonal of G."""
         odds = self.shares * (1.0 - self.decoys.keep) * self.decoys.weights
         return self.decoys.add_by_class(odds, self.mechanism.classes)
+
+    @property
+    def uncounted_share(self) -> float:
+        """The share of records under p̃ that are never published as they are: no estimate knows of them."""
+        return float(self.shares[self.decoys.keep == 0].sum())
 
     @property
     def row_weights(self) -> FloatArray:

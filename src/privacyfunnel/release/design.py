@@ -23,8 +23,10 @@ from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.kept_promise import KeptCounts, KeptPromise
 from privacyfunnel.model.promises import Promise
+from privacyfunnel.model.uses.ordinal_scale import Orders
 from privacyfunnel.model.uses.use import Information, Use, UseValue
 from privacyfunnel.release.findings.published_shares import share_statements
+from privacyfunnel.release.hazard_check import check_hazards
 from privacyfunnel.release.model_design import FittedModel, fit_model
 from privacyfunnel.release.population_scope import extend_effort, obstacle, rows_only_worth
 from privacyfunnel.release.private_design import design_statements, make_private_design, model_scope_statement
@@ -154,6 +156,7 @@ def design(
     table = frame_table(frame)
     if spec.counts is not None:
         return design_from_counts(_count_table_contingency(table, spec), spec).sealed
+    check_hazards(table, spec)
     contingency = None
     if spec.domain_file is None:
         contingency = count_in_engine(table, spec.secret, spec.publish, spec.bin_rules, spec.merges)
@@ -192,6 +195,7 @@ def design_file(
         check_target(path, force=force)
     origin = find_source(source or spec.table, spec.query)
     table = origin.open(spec.dialect)
+    check_hazards(table, spec)
     if watch:
         watch("counting", 0)
     contingency = count_table(table, spec).contingency if spec.counts is None else _count_table_contingency(table, spec)
@@ -247,6 +251,7 @@ def design_from_counts(
     if spec.publishes_model:  # from here on nothing of the table is looked at but the model
         fitted = fit_model(contingency, spec)
         contingency, joint = fitted.contingency, fitted.joint
+        asked = replace(asked, orders=_named_orders(asked.orders, joint))
         found = _run_method(spec, joint, fitted.promise, asked)
     elif private is not None:  # from here on nothing of the table is looked at but these counts
         joint, promise = private.draw_noisy_joint(contingency, spec.promise_value, spec.confidence, spec.seed)
@@ -284,6 +289,14 @@ def design_from_counts(
     )
     seconds = time.monotonic() - begun
     return DesignResult(sealed, joint, choice, options, seconds, found.design.worth, why_not, alone, fitted)
+
+
+def _named_orders(orders: Orders, joint: Joint) -> Orders:
+    """The orders without labels that a model does not name."""
+    named = {at.name: at.labels for at in joint.attributes}
+    return tuple(
+        (column, tuple(label for label in labels if label in named.get(column, labels))) for column, labels in orders
+    )
 
 
 class _MethodResult(NamedTuple):

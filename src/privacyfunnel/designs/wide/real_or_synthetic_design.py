@@ -34,14 +34,14 @@ CLASSES = 60
 QUANTILE = 0.95  # of the excess within a class that the programme provides for
 FEWEST_ACCEPTED = 1 / 16  # of proposals, in every class
 DESIGN_RECORDS = 1 << 17  # on which floats choose
-PROOF_RECORDS = 1 << 18, 1 << 20, 1 << 22  # of each sample of the simulation
+PROOF_RECORDS = 1 << 18, 1 << 20, 1 << 21  # of each sample of the simulation
 WORTH_LESS_PROOF = 1.02  # times the least inflation, for a proof of fewer records
 MOST_PROOFS = 5  # for each of the two `SPARE`: the failure probability of a simulation is a tenth of 1e-9
 SPARE = 1.25, 2.0  # times the expected error of the proof, by which slacks are stated lower; then what is tried next
 # Rooms that the programme leaves to the guard of single records: how far inside the promise synthetic records stay, and
 # how many there are at least, compared with the real ones, in classes where some real ones are too telling.
 ROOMS = (0.1, 0.02), (0.2, 0.02), (0.3, 0.05), (0.4, 0.1)
-LEAST = 1 / 40  # probability of publishing a record itself, below which it counts as never published
+LEAST = 1 / 400  # probability of publishing a record itself, below which it counts as never published
 NEGLIGIBLE = 1e-5  # of the probability to be accepted
 MOST_ROUNDS = 40
 SEEDS = 1, 2  # of the design and of the proof: public, and never those of a draw
