@@ -369,9 +369,11 @@ def test_the_command_designs_applies_and_sanitises(told: Any, people: pl.DataFra
     code, said, _ = told("sanitise", "--query", f"select * from parquet.`{table}`", *asked, "--into", out, "--json")
     assert code == 0
     assert json.loads(said)["rows"] == ROWS
-    assert sorted(path.name for path in out.iterdir()) == ["codebook.csv", "protocol.json", "sanitised.parquet"]
-    assert {(out / name).stat().st_mode & 0o777 for name in ("codebook.csv", "protocol.json")} == {0o600}
-    assert privacyfunnel.estimate(out / "protocol.json", out / "sanitised.parquet").table("town").rows == ROWS
+    assert [path.name for path in (out / "public").iterdir()] == ["sanitised.parquet"]
+    assert sorted(path.name for path in (out / "owner").iterdir()) == ["codebook.csv", "protocol.json"]
+    assert (out / "owner").stat().st_mode & 0o777 == 0o700
+    assert {path.stat().st_mode & 0o777 for path in (out / "owner").iterdir()} == {0o600}
+    assert privacyfunnel.estimate(out, out / "public" / "sanitised.parquet").table("town").rows == ROWS
 
 
 def test_the_command_is_refused_in_one_sentence_and_writes_nothing(

@@ -385,7 +385,7 @@ def test_a_fault_of_ours_exits_with_1_and_says_how_to_see_more(tmp_path: Path) -
 def test_odd_requests_are_refused_and_no_fault(released: Path, adult: Path, tmp_path: Path) -> None:
     """Each ended with 1 once."""
     odd = tmp_path / "lists.parquet"
-    names = pl.read_csv(released / "sanitised.csv", n_rows=1).columns
+    names = pl.read_csv(released / "public" / "sanitised.csv", n_rows=1).columns
     pl.DataFrame({name: [[1], [2]] for name in names}).write_parquet(odd)
     refused(["estimate", released / "protocol.json", odd], "ColumnError", "must hold text, numbers")
     refused(["keygen", "."], "OutputError", "it is a directory")

@@ -21,7 +21,7 @@ from privacyfunnel.errors import InputError, ParameterError, PrivacyFunnelError,
 from privacyfunnel.mechanisms.exact_arithmetic import exp_below
 from privacyfunnel.mechanisms.sealing import SealedProtocol, certify, seal
 from privacyfunnel.model.promises import Promise
-from privacyfunnel.model.published.table_model import TableModel, fit_weights, noise_variance
+from privacyfunnel.model.published.table_model import TableModel, fit_weights
 from privacyfunnel.release import model_design
 from privacyfunnel.release.apply import apply
 from privacyfunnel.spec import ReleaseSpec
@@ -292,9 +292,9 @@ def chance_of_all(seen: tuple[int, ...], rows: tuple[tuple[int, ...], ...]) -> F
 
 @cache
 def model_and_channel(seen: tuple[int, ...], promise: Promise) -> tuple[list[list[Fraction]], list[list[Fraction]]]:
-    """p̃_m and q_m, exactly as it is drawn: the best protocol that keeps the promise at p̃_m."""
+    """p̃_m, hardly drawn together, and q_m, exactly as it is drawn: the best protocol that keeps the promise at p̃_m."""
     cells = np.array(seen, dtype=np.float64).reshape(2, 2)
-    joint = Joint.from_counts(fit_weights(cells, np.full((2, 2), noise_variance(Fraction(693, 1000)))))
+    joint = Joint.from_counts(fit_weights(cells, np.zeros((2, 2))))
     best = optimal(joint, promise, gap=1e-3)
     law = (best.sealed or seal(best.protocol, promise, joint)).mechanism.to_json()
     rows = [dict(row) for row in law["rows"]]

@@ -16,7 +16,7 @@ import pytest
 from privacyfunnel.atomic_files import HIDDEN
 from privacyfunnel.locks import lock_folder
 from privacyfunnel.mechanisms.sealing import SealedProtocol
-from tests.commands import LONGEST
+from tests.commands import LONGEST, files_of
 from tests.studio.browser import Browser, Tab
 from tests.studio.running import Running, running
 
@@ -86,7 +86,8 @@ def folder(tab: Tab) -> Path:
 def test_what_is_published_are_the_files_of_the_command_line(published: Tab, studio: Running, people: Path) -> None:
     at(published, "publish")
     files = folder(published)
-    assert {path.name for path in files.iterdir()} == {"sanitised.csv", "protocol.json", "codebook.csv", "report.html"}
+    mine = {"owner/protocol.json", "owner/codebook.csv", "owner/report.html"}
+    assert files_of(files) == {"public/sanitised.csv", *mine}
     sealed = SealedProtocol.load(files / "owner" / "protocol.json")
     assert (sealed.promise.name, sealed.promise.epsilon) == ("LIP", 1.5)
     assert sealed.domain.bins == {"age": (30.0, 50.0)}
@@ -244,15 +245,15 @@ def test_a_studio_that_is_killed_while_it_publishes_leaves_nothing_half_written(
         saved(tab)
         at(tab, "publish")
         tab.shows("This is not promised")
-        out = tmp_path / "out"
-        out.mkdir()
+        out = tmp_path / "new" / "out"
+        out.parent.mkdir()
         tab.fill("input[name=into]", str(out))
         saved(tab)
-        with lock_folder(out):  # the worker writes every file into its hidden folder, then waits for this lock
+        with lock_folder(out.parent):  # the worker writes every file into its hidden folder, then waits for this lock
             tab.run("document.querySelectorAll('.ticks input').forEach(tick => tick.click())")
             tab.click(".part form button")
             end = time.monotonic() + LONGEST
-            while not {"sanitised.csv", "protocol.json", "report.html"} <= {path.name for path in out.glob(".*/*")}:
+            while not list(out.parent.glob(".*/owner/disclosure-record.json")):  # the last of them
                 assert time.monotonic() < end
                 time.sleep(0.01)
             mine.process.send_signal(signal.SIGKILL)
@@ -261,11 +262,11 @@ def test_a_studio_that_is_killed_while_it_publishes_leaves_nothing_half_written(
             while any(f"worker {mine.process.pid}" in line for line in _processes()):  # it ends without its studio
                 assert time.monotonic() < end
                 time.sleep(0.05)
-    assert [path.name for path in out.iterdir() if not HIDDEN.fullmatch(path.name)] == []
+    assert [path.name for path in out.parent.iterdir() if not HIDDEN.fullmatch(path.name)] == []
     asked = ["sanitise", str(people), "--secret", "job", "--publish", "town", "--epsilon", "1", "--into", str(out)]
     subprocess.run([sys.executable, "-m", "privacyfunnel", *asked], check=True, timeout=LONGEST)
     assert (out / "public" / "sanitised.csv").exists()
-    assert [path.name for path in out.iterdir() if HIDDEN.fullmatch(path.name)] == []  # the next run cleared it away
+    assert list(out.parent.iterdir()) == [out]  # the next run cleared it away
 
 
 def _processes() -> list[str]:

@@ -26,6 +26,7 @@ from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.uses.ordinal_scale import Orders
 from privacyfunnel.model.uses.use import Information, Use, UseValue
 from privacyfunnel.release.findings.published_shares import share_statements
+from privacyfunnel.release.hazard_check import check_hazards
 from privacyfunnel.release.model_design import FittedModel, fit_model
 from privacyfunnel.release.population_scope import extend_effort, obstacle, rows_only_worth
 from privacyfunnel.release.private_design import design_statements, make_private_design, model_scope_statement
@@ -155,6 +156,7 @@ def design(
     table = frame_table(frame)
     if spec.counts is not None:
         return design_from_counts(_count_table_contingency(table, spec), spec).sealed
+    check_hazards(table, spec)
     contingency = None
     if spec.domain_file is None:
         contingency = count_in_engine(table, spec.secret, spec.publish, spec.bin_rules, spec.merges)
@@ -193,6 +195,7 @@ def design_file(
         check_target(path, force=force)
     origin = find_source(source or spec.table, spec.query)
     table = origin.open(spec.dialect)
+    check_hazards(table, spec)
     if watch:
         watch("counting", 0)
     contingency = count_table(table, spec).contingency if spec.counts is None else _count_table_contingency(table, spec)

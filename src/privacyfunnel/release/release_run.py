@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.release.design import DesignResult, count_table, design_from_counts
 from privacyfunnel.release.findings.findings import Findings
+from privacyfunnel.release.hazard_check import check_hazards
 from privacyfunnel.release.release import Release
 from privacyfunnel.spec import ReleaseSpec
 
@@ -23,8 +24,10 @@ if TYPE_CHECKING:
 class ReleaseRun:
     """A table on its way out: counted and sealed, and then drawn batch by batch."""
 
-    def __init__(self, spec: ReleaseSpec, design: DesignResult, sampler: RowSampler) -> None:
-        self._spec, self._design, self.sampler = spec, design, sampler
+    def __init__(
+        self, spec: ReleaseSpec, design: DesignResult, sampler: RowSampler, warnings: tuple[str, ...] = ()
+    ) -> None:
+        self._spec, self._design, self.sampler, self._warnings = spec, design, sampler, warnings
 
     @classmethod
     def start(
@@ -42,17 +45,25 @@ class ReleaseRun:
         from privacyfunnel.names import validate_columns
         from privacyfunnel.release.kept_counts import count_kept
 
+        validate_columns((*spec.secret, *spec.publish), table.columns, "named")
         validate_columns(spec.keep, table.columns, "kept")
+        warnings = check_hazards(table, spec)
         if watch:
             watch("counting", 0)
         encoding = count_table(table, spec)
         before_design(encoding.contingency)
         kept = count_kept(encoding, spec.judged_columns) if spec.judged_columns else None
-        return cls.from_design(encoding, spec, design_from_counts(encoding.contingency, spec, progress, kept), watch)
+        design = design_from_counts(encoding.contingency, spec, progress, kept)
+        return cls.from_design(encoding, spec, design, watch, warnings)
 
     @classmethod
     def from_design(
-        cls, encoding: Encoding, spec: ReleaseSpec, design: DesignResult, watch: ProgressCallback | None = None
+        cls,
+        encoding: Encoding,
+        spec: ReleaseSpec,
+        design: DesignResult,
+        watch: ProgressCallback | None = None,
+        warnings: tuple[str, ...] = (),
     ) -> ReleaseRun:
         """The run for a table whose protocol is designed."""
         from privacyfunnel.release.bound_table import BoundTable
@@ -60,7 +71,7 @@ class ReleaseRun:
 
         if design.fitted is not None:
             encoding = encoding.recode(design.fitted.contingency.published)
-        return cls(spec, design, RowSampler(BoundTable(design.sealed, encoding, True), spec, watch))
+        return cls(spec, design, RowSampler(BoundTable(design.sealed, encoding, True), spec, watch), warnings)
 
     @property
     def encoding(self) -> Encoding:
@@ -91,4 +102,5 @@ class ReleaseRun:
             unchanged_expected=sampler.layout.expected_unchanged_share(self._design.joint),
             order_tells=sampler.measure_row_order(),
             kept_columns=sampler.kept_columns(),
+            suspected=self._warnings,
         )

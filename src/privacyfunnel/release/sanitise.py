@@ -123,7 +123,6 @@ def sanitise_file(
     from privacyfunnel.release.ledger.repeats import ProtocolText, refuse_repeat
     from privacyfunnel.release.publish import output_text_format, publish
     from privacyfunnel.release.release_contents import write_contents
-    from privacyfunnel.tables.readers.persons import person_warnings
 
     spec = require_spec(spec, "sanitise_file(source").require_columns()
     into, key = spec.require_into(), None
@@ -143,7 +142,6 @@ def sanitise_file(
             run.release(place.table),
             remembered=replace(remembered, noise=tuple(noise)),
             read_as=table.text_format.detection_notes,
-            suspected=() if spec.person or trial else person_warnings(table, (*spec.secret, *spec.publish)),
         )
         return write_contents(
             release,

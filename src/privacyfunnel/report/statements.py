@@ -33,7 +33,7 @@ from privacyfunnel.report.attacker import AttackerView
 
 MEANING = {
     "LIP": "A published record changes the probability of any value of {secret} by at most a factor of {factor}, up or "
-    "down, compared with its share among all records.",
+    "down, compared with its share {where}.",
     "LDP": "A published record is at most {factor} times as likely under one value of {secret} as under another. So it "
     "changes the odds between any two values by at most a factor of {factor}, whatever somebody believed before.",
     "SRLIP": "A published record changes the probability of any value of {secret} by at most a factor of {factor}, up "
@@ -91,7 +91,8 @@ def meaning(sealed: SealedProtocol) -> str:
     """The promise in one or two sentences."""
     promise = sealed.promise
     template, factor = MEANING.get(promise.name, ANY_MEANING), format_factor(sealed.total_epsilon)
-    return template.format(secret=secret_name(sealed), factor=factor, promise=promise.name)
+    where = "among all records" if sealed.model is None else "in the published model"
+    return template.format(secret=secret_name(sealed), factor=factor, promise=promise.name, where=where)
 
 
 def scope_answers(release: Release, side: SideChannel | None) -> list[tuple[str, str]]:
@@ -290,7 +291,7 @@ def estimate_commands(release: Release) -> str:
     if not release.sealed.has_noisy_design:
         return ""
     name = Path(release.table).name
-    return f"import privacyfunnel\n\nfound = privacyfunnel.estimate({PROTOCOL!r}, {name!r})\nprint(found.to_frame())"
+    return f"import privacyfunnel\nfound = privacyfunnel.estimate({PROTOCOL!r}, {name!r})\nprint(found.to_frame())"
 
 
 def file_list(release: Release, folder: Path) -> list[tuple[str, str]]:
@@ -316,7 +317,7 @@ def citation(release: Release, folder: Path, occasion: Occasion) -> str:
     sealed, name = release.sealed, Path(release.table).name
     return (
         f"{column_names(sealed)}, sanitised ({sealed.promise.name} about {secret_name(sealed)}, ε = "
-        f"{format_number(sealed.promise.epsilon)}). {occasion.when:%Y}. Data set, {release.rows:,} records. Made with "
+        f"{format_number(sealed.total_epsilon)}). {occasion.when:%Y}. Data set, {release.rows:,} records. Made with "
         f"privacyfunnel {version('privacyfunnel')}. SHA-256 of {name}: {file_digest(folder / name)}."
     )
 

@@ -64,6 +64,7 @@ class ReleaseSpec:
     secret: Names = ()
     publish: Names = ()
     keep: Names = ()
+    allow: Names = ()
 
     epsilon: float | None = None
     factor: float | None = None

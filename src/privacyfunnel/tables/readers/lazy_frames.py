@@ -46,6 +46,10 @@ class LazyTable:
             self._cache[:] = [FrameTable.from_native(self._collect(self.frame.select(list(columns))))]
         yield from self._cache[0].batches(columns)
 
+    def head(self, rows: int) -> FrameTable:
+        """The first rows, in memory."""
+        return FrameTable.from_native(self._collect(self.frame.head(rows)))
+
     def count(self, columns: Sequence[str], counts: str) -> FrameTable:
         """A row per combination of these columns, and how many rows hold it, counted where the rows are."""
         columns = list(validate_columns(columns, self.columns, "counted"))

@@ -7,8 +7,6 @@ last row says.
 
 from __future__ import annotations
 
-import re
-import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -19,20 +17,12 @@ from privacyfunnel.errors import ColumnError, ParameterError, TableError
 from privacyfunnel.hints import hint
 from privacyfunnel.names import unique_label, validate_columns
 from privacyfunnel.tables.coding.row_hashes import id_texts
-from privacyfunnel.tables.readers.column_selection import drop_name, require_columns, select_columns
+from privacyfunnel.tables.readers.column_selection import require_columns, select_columns
 from privacyfunnel.tables.readers.formats import TextFormat
 from privacyfunnel.tables.readers.table_interface import Table, TableWrapper
 
 WHICH = ("first", "last")
 BATCH_ROWS = 1 << 17
-MOST_SAMPLED = 1 << 16  # values whose rows are counted
-MOST_ROWS_EACH = 50  # on average: what has more is a group of people, a school say
-_PERSON = re.compile(
-    r"(?:.*[_. ])?(?:id|pid|person|patient|subject|respondent|individual|pupil|client)(?:[_. ]?id)?", re.I
-)
-_WEIGHT = re.compile(
-    r"fnlwgt|[ph]?weights|wgt|pweight|perwt|hhwt|(?:survey|sampling|sample|design|person)[_. ]?weights?", re.IGNORECASE
-)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,61 +81,3 @@ def reduce_to_persons(table: Table, person: str | None, which: str | None) -> Ta
             )
         return table
     return PersonTable.from_table(table, person, which)
-
-
-def person_warnings(table: Table, used: Sequence[str]) -> tuple[str, ...]:
-    """Sentences about columns that look as if persons had several rows, or rows had survey weights."""
-    said = []
-    for column in [name for name in table.columns if _PERSON.fullmatch(name) and name not in used]:
-        sample = _ValueSample()
-        for batch in table.batches([column]):
-            sample.add(batch[column])
-        if 1.0 < sample.rows_each <= MOST_ROWS_EACH:
-            said.append(
-                f"'{column}' repeats: {sample.rows:,} rows of {sample.distinct}. If it identifies persons, several "
-                f"rows about one of them can leak more than ε; {hint('person', column)} publishes one row of each."
-            )
-    said += [
-        f"If '{column}' is a survey weight: promise and estimates count every row once."
-        for column in table.columns
-        if _WEIGHT.fullmatch(column) and column not in used
-    ]
-    return tuple(said)
-
-
-class _ValueSample:
-    """How often the values of a column repeat, in bounded memory.
-
-    All rows of a random share of the values are counted: those whose keyed hash begins with so many zeros that few
-    values are left.
-    """
-
-    def __init__(self) -> None:
-        self._seed, self._zeros, self.rows = secrets.randbits(63), 0, 0
-        self._counts = pl.DataFrame(schema={"hash": pl.UInt64, "rows": pl.UInt64})
-
-    def add(self, entries: pl.Series) -> None:
-        """Count more rows; missing values do not count."""
-        held = drop_name(entries.drop_nulls())
-        held = held.filter(held != "") if held.dtype == pl.String else held
-        self.rows += len(held)
-        more = pl.DataFrame({"hash": held.hash(self._seed)}).filter(self._is_sampled)
-        more = more.group_by("hash").agg(pl.len().cast(pl.UInt64).alias("rows"))
-        self._counts = pl.concat([self._counts, more]).group_by("hash").agg(pl.col("rows").sum())
-        while self._counts.height > MOST_SAMPLED:
-            self._zeros += 1
-            self._counts = self._counts.filter(self._is_sampled)
-
-    @property
-    def _is_sampled(self) -> pl.Expr:
-        return pl.col("hash") < (1 << (64 - self._zeros)) if self._zeros else pl.lit(True)
-
-    @property
-    def rows_each(self) -> float:
-        """Rows of a value, on average; 0 without values."""
-        return float(self._counts["rows"].sum()) / self._counts.height if self._counts.height else 0.0
-
-    @property
-    def distinct(self) -> str:
-        """The number of values, or about that where a share was counted."""
-        return f"{'about ' if self._zeros else ''}{self._counts.height << self._zeros:,}"
