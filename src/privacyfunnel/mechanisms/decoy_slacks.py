@@ -129,17 +129,21 @@ def listed_slacks(mechanism: RealOrSynthetic) -> DecoySlacks:
     return DecoySlacks(gained * (1.0 - LISTED_ERROR) - lost * (1.0 + LISTED_ERROR))
 
 
-def simulated_slacks(mechanism: RealOrSynthetic, stream: KeyStream, records: int) -> DecoySlacks:
-    """The slacks from two samples of so many records each, drawn by the words of a stream."""
+def simulated_slacks(mechanism: RealOrSynthetic, stream: KeyStream, records: int, spare: float = 1.0) -> DecoySlacks:
+    """The slacks from two samples of so many records each, drawn by the words of a stream.
+
+    With a larger `spare` errors are counted as for fewer records, so that another simulation will find no less.
+    """
     model = mechanism.model
     counts = np.zeros(mechanism.classes)
     for words in _word_chunks(model, stream, 0, records):
         counts += np.bincount(mechanism.propose(words)[1], minlength=mechanism.classes)
-    low, high = acceptance_bounds(mechanism, counts / records, records)
+    counted = int(records / spare**2)
+    low, high = acceptance_bounds(mechanism, counts / records, counted)
     replaced = ReplacedMass.zero(mechanism)
     for part in simulate_records(model, mechanism.events, stream, records, records):
         replaced.add(mechanism, part, mechanism.classify(part.ratios))
-    return DecoySlacks(replaced.bound(mechanism, low, high, records, records))
+    return DecoySlacks(replaced.bound(mechanism, low, high, records, counted))
 
 
 def acceptance_bounds(mechanism: RealOrSynthetic, shares: FloatArray, records: int) -> tuple[FloatArray, FloatArray]:
