@@ -14,7 +14,7 @@ from tests.report.released import OCCASION
 ROWS = 3000
 TOWN = [("k", "l", "m", "n")[i * i % 7 % 4] for i in range(ROWS)]
 SECRETS = {
-    "as towns go": ["flu" if town in "kl" else "cold" for town in TOWN],
+    "as towns go": ["flu" if (town in "kl") != (i % 5 == 0) else "cold" for i, town in enumerate(TOWN)],
     "by chance": [("flu", "cold", "flu")[i % 3] for i in range(ROWS)],
 }
 ASKED: dict[str, Any] = {"secret": "illness", "publish": "town", "epsilon": 1}
