@@ -10,11 +10,11 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 import polars as pl
 
 from privacyfunnel.hints import hint
-from privacyfunnel.tables.readers.lazy_frames import LazyTable
 from privacyfunnel.tables.readers.persons import PersonTable
 from privacyfunnel.tables.readers.table_interface import Table
 
@@ -40,6 +40,13 @@ _PERSON = re.compile(
 )
 _WEIGHT = re.compile(r"w[ei]+gh?t|wgt|wt$|gewicht|poids|ponder|peso", re.IGNORECASE)
 SKEWED = 4  # a weight of some rows in those of the middle one: above it they are not kilograms
+
+
+@runtime_checkable
+class LazyRows(Protocol):
+    """A table whose engine holds the rows: only the first ones are fetched."""
+
+    def head(self, rows: int) -> Table: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +84,7 @@ def find_hazards(table: Table, *, secret: Sequence[str], publish: Sequence[str],
 
 
 def _first_rows(table: Table, columns: Sequence[str]) -> pl.DataFrame:
-    if isinstance(table, LazyTable):  # its engine counts where the rows are: only the first ones are fetched
+    if isinstance(table, LazyRows):
         table = table.head(MOST_ROWS)
     parts: list[pl.DataFrame] = []
     rows = 0
