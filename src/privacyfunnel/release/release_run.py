@@ -42,11 +42,8 @@ class ReleaseRun:
 
         `before_design` sees the counts and may refuse the release before anything is solved.
         """
-        from privacyfunnel.names import validate_columns
         from privacyfunnel.release.kept_counts import count_kept
 
-        validate_columns((*spec.secret, *spec.publish), table.columns, "named")
-        validate_columns(spec.keep, table.columns, "kept")
         warnings = check_hazards(table, spec)
         if watch:
             watch("counting", 0)
