@@ -42,8 +42,10 @@ class ReleaseRun:
 
         `before_design` sees the counts and may refuse the release before anything is solved.
         """
+        from privacyfunnel.names import validate_columns
         from privacyfunnel.release.kept_counts import count_kept
 
+        validate_columns(spec.keep, table.columns, "kept")
         warnings = check_hazards(table, spec)
         if watch:
             watch("counting", 0)
