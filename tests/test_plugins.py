@@ -58,7 +58,7 @@ def test_a_promise_a_use_and_a_method_of_another_package_are_asked_for_by_name(i
     assert again.returncode == 0, again.stderr
     assert "shy-response" in again.stdout
     assert "for neighbours" not in again.stderr
-    shy = json.loads((people / "shy" / "protocol.json").read_text())
+    shy = json.loads((people / "shy" / "owner" / "protocol.json").read_text())
     assert shy["promise"]["name"] == "EveryoneElse"
     audit = run(people, installed, "audit", "best/protocol.json", "people.csv", "--sanitised", "best/sanitised.csv")
     assert audit.returncode == 0, audit.stderr

@@ -1,4 +1,4 @@
-"""The array types that the rooms share; how to freeze one, and when a matrix is worth being sparse."""
+"""The array types that all packages share; how to freeze one, when a matrix is worth being sparse, and −p ln p."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 if TYPE_CHECKING:
     from scipy import linalg, sparse, special
@@ -20,6 +20,7 @@ __all__ = [
     "Matrix",
     "WordArray",
     "dense",
+    "entropy_terms",
     "freeze",
     "is_hardly_filled",
     "linalg",
@@ -37,6 +38,7 @@ BoolArray = NDArray[np.bool_]
 Matrix = Any  # a plain array where it is small, else a sparse one: both multiply and are indexed alike
 
 HARDLY = 1 / 16  # of a matrix: entries cost a dozen times as much one by one
+TINIEST = 1e-300  # what a logarithm is taken of in place of 0: times 0 it is 0 all the same
 SMALL = 1 << 20  # entries up to which a matrix is a plain array: 8 MB, and no library to load
 
 
@@ -70,6 +72,12 @@ def nonzero_entries(table: Matrix) -> tuple[IntArray, IntArray, NDArray[Any]]:
     row = np.repeat(np.arange(entries.shape[0]), np.diff(entries.indptr))
     some = entries.data != 0
     return row[some], entries.indices[some].astype(np.int64), entries.data[some]
+
+
+def entropy_terms(p: ArrayLike) -> FloatArray:
+    r"""Entry by entry :math:`-p \ln p`, with :math:`0 \ln 0 = 0`."""
+    p = np.asarray(p, dtype=np.float64)
+    return np.asarray(-p * np.log(np.maximum(p, TINIEST)))
 
 
 def is_hardly_filled(table: Matrix) -> bool:

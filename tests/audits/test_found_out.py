@@ -54,12 +54,12 @@ def out(people: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return released(people, tmp_path_factory.mktemp("out") / "out")
 
 
-def audit_of(people: Path, out: Path, table: str = "sanitised.csv", *more: object) -> list[object]:
+def audit_of(people: Path, out: Path, table: str = "public/sanitised.csv", *more: object) -> list[object]:
     return ["audit", out / "owner" / "protocol.json", people, "--sanitised", out / table, "--keep-order", *more]
 
 
-def rewritten(out: Path, change: Callable[[dict[str, Any]], object], name: str = "protocol.json") -> Path:
-    content = json.loads((out / name).read_text(encoding="utf-8"))
+def rewritten(out: Path, change: Callable[[dict[str, Any]], object]) -> Path:
+    content = json.loads((out / "owner" / "protocol.json").read_text(encoding="utf-8"))
     change(content)
     path = out / "altered.json"
     path.write_text(redigested(content), encoding="utf-8")

@@ -68,20 +68,20 @@ def test_a_forged_private_design_is_refused_with_the_owners_table(table: Path, t
 
 
 def test_an_honest_private_design_is_accepted_with_and_without_its_domain(table: Path, tmp_path: Path) -> None:
-    honest(table).save(tmp_path / "owner" / "protocol.json")
+    honest(table).save(tmp_path / "protocol.json")
     choices: list[tuple[dict[str, Any], bool]] = [({}, False), ({"domain": domain()}, True)]
     for more, by_label in choices:
-        found = audit(tmp_path / "owner" / "protocol.json", table, **more)
+        found = audit(tmp_path / "protocol.json", table, **more)
         assert found.noise is not None
         assert found.noise.by_label is by_label
         assert ("noise", str(found.noise)) in found.file_facts
 
 
 def test_a_private_design_is_audited_with_the_table_it_was_made_for(table: Path, tmp_path: Path) -> None:
-    honest(table).save(tmp_path / "owner" / "protocol.json")
+    honest(table).save(tmp_path / "protocol.json")
     pl.read_csv(table).head(-1).write_csv(tmp_path / "fewer.csv")
     with pytest.raises(GuaranteeError, match="states noisy counts of 3,000 rows; this table has 2,999"):
-        audit(tmp_path / "owner" / "protocol.json", tmp_path / "fewer.csv")
+        audit(tmp_path / "protocol.json", tmp_path / "fewer.csv")
 
 
 def test_honest_noise_is_called_implausible_no_more_often_than_stated() -> None:

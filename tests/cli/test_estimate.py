@@ -318,5 +318,5 @@ def test_a_matrix_that_does_not_fit_is_refused(people: Path, out: Path, tmp_path
     refused(
         ["audit", "--matrix", path, out / "owner" / "protocol.json", people], "ParameterError", "original table alone"
     )
-    refused(["audit", out / "owner" / "protocol.json"], "ParameterError", "and the original table")
+    refused(["audit", out / "owner" / "protocol.json"], "ParameterError", "Name the table")
     refused(["audit", out / "owner" / "protocol.json", people, "--epsilon", 1], "ParameterError", "--matrix")

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from privacyfunnel.arrays import IntArray
+from privacyfunnel.arrays import IntArray, entropy_terms
 from privacyfunnel.designs import workers
 from privacyfunnel.designs.chain import growth
 from privacyfunnel.designs.chain.band import Band
@@ -28,7 +28,7 @@ from privacyfunnel.mechanisms.chain_step import UNIT, next_contexts
 from privacyfunnel.mechanisms.exact_arithmetic import exp_below
 from privacyfunnel.mechanisms.sampling import KeyStream
 from privacyfunnel.mechanisms.sealing import SealedProtocol, certify
-from privacyfunnel.model.information import entropy, entropy_terms
+from privacyfunnel.model.information import entropy
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
 from privacyfunnel.model.protocols.product_protocol import ProductProtocol

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from privacyfunnel.arrays import FloatArray
+from privacyfunnel.arrays import FloatArray, entropy_terms
 from privacyfunnel.designs.optimal import optimum
 from privacyfunnel.designs.optimal import privacy_funnel as room
 from privacyfunnel.designs.optimal.greedy_merging import PRICES, greedy_merging
@@ -24,7 +24,7 @@ from privacyfunnel.engine.proofs.entropic import AverageObjective, GibbsBoxes, m
 from privacyfunnel.engine.search.direction import AverageDescent
 from privacyfunnel.errors import ParameterError, SizeError
 from privacyfunnel.model.constraints import LinearConstraints
-from privacyfunnel.model.information import entropy, entropy_terms, information
+from privacyfunnel.model.information import entropy, information
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
 from privacyfunnel.tables.readers.adult import adult_counts

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from hypothesis import strategies as st
 
-from privacyfunnel.arrays import FloatArray
+from privacyfunnel.arrays import FloatArray, entropy_terms
 from privacyfunnel.engine import Problem
 from privacyfunnel.engine.bounds.dual_bounds import ProofBound, Prover, RelaxationBound
 from privacyfunnel.engine.driver import ColumnGeneration, Pace
@@ -22,7 +22,6 @@ from privacyfunnel.engine.search.subspace import SubspaceSearch
 from privacyfunnel.engine.search.tangent import Search, TangentSearch
 from privacyfunnel.engine.search.vertices import VertexSearch
 from privacyfunnel.model.constraints import LinearConstraints
-from privacyfunnel.model.information import entropy_terms
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LDP, LIP, Promise, pairs_with_everybody, secret_pairs
 from tests.enumeration import best_split, corners

@@ -5,10 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privacyfunnel.arrays import sparse
+from privacyfunnel.arrays import entropy_terms, sparse
 from privacyfunnel.engine.objective import Objective, chords, costs, image, reduced_costs, tangents
 from privacyfunnel.engine.settings import SETTINGS
-from privacyfunnel.model.information import entropy_terms
 from tests.engine.problems import SEEDS
 
 ONE = Objective.from_groups(np.zeros(1, dtype=np.int64))

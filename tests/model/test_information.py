@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privacyfunnel.model.information import entropy, entropy_terms, information, mutual_information
+from privacyfunnel.arrays import entropy_terms
+from privacyfunnel.model.information import entropy, information, mutual_information
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.protocols.channel_protocol import Protocol
 from tests.strategies import identity, joints, protocols_for

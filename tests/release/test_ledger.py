@@ -109,7 +109,7 @@ def test_other_rows_and_seeds_are_no_repeat_and_other_secrets_are_told(people: P
     found = noted(people, "four", secret=("income",))
     assert found.repeats == ()
     assert [entry.secret for entry in found.others] == [("occupation",)]
-    assert "audit --with" in found.statements[0]
+    assert "An audit of all their protocols" in found.statements[0]
 
 
 def test_a_release_in_the_same_place_replaces_the_earlier_one_and_says_so(people: Path) -> None:

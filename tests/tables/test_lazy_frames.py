@@ -31,7 +31,7 @@ KINDS: dict[str, tuple[type[Any], Callable[[pl.DataFrame], Any], Callable[[Any],
 @pytest.mark.parametrize("kind", KINDS)
 def test_lazy_rows_are_sanitised_and_the_answer_is_of_their_kind(kind: str) -> None:
     native, lazy, back = KINDS[kind]
-    asked = {**ASKED, "as_": "values", "keep": ["age", "id"], "keep_order": True, "seed": 1}
+    asked = {**ASKED, "as_": "values", "keep": ["age", "id"], "accept_kept": True, "keep_order": True, "seed": 1}
     release = sanitise(lazy(PEOPLE), ReleaseSpec(**asked))
     assert isinstance(release.table, native)
     assert back(release.table).equals(sanitise(PEOPLE, ReleaseSpec(**asked)).table)

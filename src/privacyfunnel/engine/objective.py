@@ -17,9 +17,8 @@ from functools import cached_property
 
 import numpy as np
 
-from privacyfunnel.arrays import FloatArray, IntArray, Matrix, nonzero_entries
+from privacyfunnel.arrays import FloatArray, IntArray, Matrix, entropy_terms, nonzero_entries
 from privacyfunnel.engine.settings import SETTINGS
-from privacyfunnel.model.information import entropy_terms
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,9 +23,8 @@ from time import process_time
 
 import numpy as np
 
-from privacyfunnel.arrays import FloatArray
+from privacyfunnel.arrays import FloatArray, entropy_terms
 from privacyfunnel.errors import SolverError
-from privacyfunnel.model.information import entropy_terms
 from privacyfunnel.model.joint import Joint
 
 

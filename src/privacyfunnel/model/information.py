@@ -7,20 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privacyfunnel.arrays import FloatArray
+from privacyfunnel.arrays import entropy_terms
 
 if TYPE_CHECKING:
     from privacyfunnel.model.joint import Joint
     from privacyfunnel.model.protocols.comparable import Comparable
-
-
-TINIEST = 1e-300  # what a logarithm is taken of in place of 0: times 0 it is 0 all the same
-
-
-def entropy_terms(p: ArrayLike) -> FloatArray:
-    r"""Entry by entry :math:`-p \ln p`, with :math:`0 \ln 0 = 0`."""
-    p = np.asarray(p, dtype=np.float64)
-    return np.asarray(-p * np.log(np.maximum(p, TINIEST)))
 
 
 def entropy(p: ArrayLike) -> float:

@@ -45,7 +45,6 @@ class ReleaseRun:
         from privacyfunnel.names import validate_columns
         from privacyfunnel.release.kept_counts import count_kept
 
-        validate_columns((*spec.secret, *spec.publish), table.columns, "named")
         validate_columns(spec.keep, table.columns, "kept")
         warnings = check_hazards(table, spec)
         if watch:

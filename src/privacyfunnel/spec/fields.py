@@ -147,8 +147,7 @@ HELP: Mapping[str, str] = {
     "secret": "The secret column; several by comma (a name with a comma in quotes) or repetition.",
     "publish": "A column to publish, randomised; several likewise.",
     "keep": "A column to publish unchanged, judged together with what is published; several likewise.",
-    "allow": "Publish this column although it holds identifiers, free text, days or coordinates, or tells the secret; "
-    "several likewise.",
+    "allow": "Publish this column although it holds identifiers, free text, days or coordinates; several likewise.",
     "epsilon": "Largest change of a belief about the secret: a factor of e^ε. At ε = 1 a belief of 30 % may become "
     "74.3 %, at 0.5 49.5 %, at 0.1 33.2 % (docs/choosing.md). For apply: on these rows, if not the protocol's.",
     "factor": "The same as a factor: 2 means ε = ln 2, so that no belief more than doubles.",

@@ -15,11 +15,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from privacyfunnel.arrays import BoolArray, FloatArray, IntArray
+from privacyfunnel.arrays import BoolArray, FloatArray, IntArray, entropy_terms
 from privacyfunnel.designs.chain.band import Band
 from privacyfunnel.designs.chain.context_channel import Channel, round_channel
 from privacyfunnel.engine.lp.batched_simplex import Programmes, Tableaus, minimise_tableaus, solve
-from privacyfunnel.model.information import entropy_terms
 
 WORTH = 1e-3  # nats: an atom whose reduced cost gains less than this is not worth another round
 PATIENCE = 2  # rounds without a new atom after which a context is done

@@ -11,13 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privacyfunnel.arrays import FloatArray, IntArray, sparse
+from privacyfunnel.arrays import FloatArray, IntArray, entropy_terms, sparse
 from privacyfunnel.designs.chain.band import Band
 from privacyfunnel.designs.chain.context_channel import Channel, lump_rare
 from privacyfunnel.designs.chain.context_workers import ContextWorkers
 from privacyfunnel.mechanisms.chain import ChainMechanism
 from privacyfunnel.mechanisms.chain_step import UNIT, Step
-from privacyfunnel.model.information import entropy_terms
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.protocols.channel_protocol import NEGLIGIBLE, format_values, number_duplicates
 from privacyfunnel.names import unique_label

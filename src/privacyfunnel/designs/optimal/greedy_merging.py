@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privacyfunnel.arrays import FloatArray, IntArray
+from privacyfunnel.arrays import FloatArray, IntArray, entropy_terms
 from privacyfunnel.engine.clock import FOREVER, WORK, Clock
-from privacyfunnel.model.information import entropy_terms, information
+from privacyfunnel.model.information import information
 from privacyfunnel.model.joint import Joint
 
 PRICES = (0.0, 0.003, 0.01, 0.03, 0.1, 0.3)  # of a nat of I(X;Y), in nats of I(S;Y)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from privacyfunnel.arrays import FloatArray
+from privacyfunnel.arrays import FloatArray, entropy_terms
 from privacyfunnel.engine.clock import Clock
 from privacyfunnel.engine.driver import Master
 from privacyfunnel.engine.lp.highs import INF, Programme
@@ -33,7 +33,6 @@ from privacyfunnel.engine.proofs.entropic import (
 from privacyfunnel.engine.search.direction import AverageDescent
 from privacyfunnel.engine.settings import SETTINGS
 from privacyfunnel.errors import SolverError
-from privacyfunnel.model.information import entropy_terms
 
 
 class AverageMaster(Master):

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from privacyfunnel.arrays import BoolArray, FloatArray
+from privacyfunnel.arrays import BoolArray, FloatArray, entropy_terms
 from privacyfunnel.engine.clock import WORK
 from privacyfunnel.engine.objective import Objective, chords
 from privacyfunnel.engine.oracles.oracle import BoxCosts, cheapest_in_box
@@ -27,7 +27,6 @@ from privacyfunnel.engine.oracles.polytope import Polytope
 from privacyfunnel.engine.proofs.branch_and_bound import Boxes, Branching
 from privacyfunnel.engine.proofs.chords import halve_boxes, largest_entry_boxes, tighten_boxes
 from privacyfunnel.engine.settings import SETTINGS
-from privacyfunnel.model.information import entropy_terms
 
 # Costs and boxes to a lower bound on each least cost, an atom, and whether that atom is allowed for certain.
 Minimiser = Callable[[FloatArray, FloatArray, FloatArray], tuple[FloatArray, FloatArray, BoolArray]]

@@ -13,10 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from privacyfunnel.arrays import FloatArray, IntArray
+from privacyfunnel.arrays import FloatArray, IntArray, entropy_terms
 from privacyfunnel.engine.lp.highs import INF, Programme
 from privacyfunnel.engine.settings import SETTINGS
-from privacyfunnel.model.information import entropy_terms
 
 BitSets = NDArray[np.uint64]
 

@@ -14,12 +14,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from privacyfunnel.arrays import FloatArray, IntArray, dense
+from privacyfunnel.arrays import FloatArray, IntArray, dense, entropy_terms
 from privacyfunnel.errors import DistributionError
 from privacyfunnel.model.comparisons import Comparisons, Leak, log_ratio
 from privacyfunnel.model.credal.clopper_pearson import SCALE
 from privacyfunnel.model.credal.credal_sets import CredalSets
-from privacyfunnel.model.information import entropy_terms
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.protocols.channel_protocol import Labels
 from privacyfunnel.model.protocols.unary_encoding import chunks

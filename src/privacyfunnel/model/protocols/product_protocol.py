@@ -9,11 +9,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from privacyfunnel.arrays import BoolArray, FloatArray, IntArray
+from privacyfunnel.arrays import BoolArray, FloatArray, IntArray, entropy_terms
 from privacyfunnel.errors import DistributionError, SizeError
 from privacyfunnel.model.comparisons import Comparisons, Leak
 from privacyfunnel.model.credal.credal_sets import CredalSets
-from privacyfunnel.model.information import entropy, entropy_terms
+from privacyfunnel.model.information import entropy
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.protocols.channel_protocol import Protocol

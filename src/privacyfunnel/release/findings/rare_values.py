@@ -15,18 +15,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from privacyfunnel.designs.methods import find_method
-from privacyfunnel.errors import PrivacyFunnelError
 from privacyfunnel.hints import hint
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.secret_merge import merge_secrets
 from privacyfunnel.names import MISSING, OTHER, unique_label
-from privacyfunnel.release.design import QUICK, DesignResult
+from privacyfunnel.release.design import DesignResult
 
 FEW = 5  # rows that a value must have not to point at people
 RARE_SECRET = 200  # rows: a sample cannot exclude much about a secret that has fewer
 RARE_SHARE = 100  # … and fewer than one row in so many
-WORTH = 0.01  # of H(X): merging that would keep less is not spoken of
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,28 +94,13 @@ def rare_value_advice(joint: Joint, bins: Collection[str] = ()) -> str:
 
 
 def rare_secret_advice(found: DesignResult, columns: Sequence[str]) -> str:
-    """What merging rare secrets would keep, where it would keep noticeably more; else nothing."""
-    joint, mine = found.joint, find_method(found.choice.method)
-    if len(columns) != 1 or mine.columnwise or found.seconds > (QUICK.time_limit or 0.0):
-        return ""
-    promise, quick = found.sealed.promise, found.information_options
-    rare = rare_secrets(joint.secrets, joint.weights.sum(axis=1))
+    """Which secrets could be merged, where few rows hold some; `scan` measures what that would keep."""
+    joint = found.joint
+    rare = rare_secrets(joint.secrets, joint.weights.sum(axis=1)) if len(columns) == 1 else None
     if rare is None:
         return ""
-    try:
-        kept = mine.estimate_information(rare.merge(joint), promise, quick)
-        now = found.sealed.information
-        if found.options.use != quick.use and kept - now >= WORTH * found.sealed.entropy:
-            now = mine.estimate_information(joint, promise, quick)
-    except PrivacyFunnelError:  # the release itself is done, and stands
-        return ""
-    if kept - now < WORTH * found.sealed.entropy:
-        return ""
     few = f"{rare.rare} of {joint.c} values of {columns[0]} {'is' if rare.rare == 1 else 'are'} rare."
-    return (
-        f"{few} With {rare.option} about {kept:.4f} nats could be kept instead of {now:.4f}; "
-        "nothing would then be promised that tells the merged values apart."
-    )
+    return f"{few} {rare.option} may keep more; nothing would then be promised that tells the merged values apart."
 
 
 def _format_count(number: int, what: str) -> str:

@@ -15,6 +15,7 @@ from typing import Protocol, runtime_checkable
 import polars as pl
 
 from privacyfunnel.hints import hint
+from privacyfunnel.tables.readers.column_selection import drop_name
 from privacyfunnel.tables.readers.persons import PersonTable
 from privacyfunnel.tables.readers.table_interface import Table
 
@@ -42,6 +43,9 @@ _WEIGHT = re.compile(r"w[ei]+gh?t|wgt|wt$|gewicht|poids|ponder|peso", re.IGNOREC
 SKEWED = 4  # a weight of some rows in those of the middle one: above it they are not kilograms
 
 
+Rows = dict[str, pl.Series]  # the columns by name, each series without its own: polars reads some names as patterns
+
+
 @runtime_checkable
 class LazyRows(Protocol):
     """A table whose engine holds the rows: only the first ones are fetched."""
@@ -67,7 +71,7 @@ def find_hazards(table: Table, *, secret: Sequence[str], publish: Sequence[str],
     # Where each person is one row already, other columns may differ between their rows.
     columns = (*secret, *publish) if isinstance(table, PersonTable) else table.columns
     rows = _first_rows(table, columns)
-    if rows.height < FEW_ROWS:
+    if min(map(len, rows.values()), default=0) < FEW_ROWS:
         return []
     found = [hazard for column in publish for hazard in _column_hazards(rows, column, secret)]
     found += [
@@ -83,7 +87,7 @@ def find_hazards(table: Table, *, secret: Sequence[str], publish: Sequence[str],
     ]
 
 
-def _first_rows(table: Table, columns: Sequence[str]) -> pl.DataFrame:
+def _first_rows(table: Table, columns: Sequence[str]) -> Rows:
     if isinstance(table, LazyRows):
         table = table.head(MOST_ROWS)
     parts: list[pl.DataFrame] = []
@@ -93,7 +97,7 @@ def _first_rows(table: Table, columns: Sequence[str]) -> pl.DataFrame:
         rows += parts[-1].height
         if rows >= MOST_ROWS:
             break
-    return pl.concat(parts) if parts else pl.DataFrame()
+    return {column.name: drop_name(column) for column in pl.concat(parts)} if parts else {}
 
 
 def _texts(entries: pl.Series) -> pl.Series:
@@ -102,7 +106,7 @@ def _texts(entries: pl.Series) -> pl.Series:
     return text.filter(text.str.strip_chars() != "")
 
 
-def _column_hazards(rows: pl.DataFrame, column: str, secret: Sequence[str]) -> Iterator[Hazard]:
+def _column_hazards(rows: Rows, column: str, secret: Sequence[str]) -> Iterator[Hazard]:
     """What is wrong with publishing a column; the first reason is enough."""
     text = _texts(rows[column])
     if len(text) < FEW_ROWS or text.n_unique() < 2:
@@ -168,7 +172,8 @@ def _is_narrow(numbers: pl.Series) -> bool:
 
 
 def _judge_identifier(column: str, text: pl.Series) -> Hazard | None:
-    if _share(text) <= UNIQUE_SHARE:
+    # Numbers of so many values are published in bins only, whatever they number.
+    if _share(text) <= UNIQUE_SHARE or not text.cast(pl.Float64, strict=False).null_count():
         return None
     return Hazard(
         IDENTIFIER,
@@ -194,14 +199,15 @@ def _share(text: pl.Series) -> float:
 
 def _commonest_share(entries: pl.Series) -> float:
     """The share of the commonest value."""
-    return max(entries.value_counts(name="rows")["rows"].to_list(), default=0) / max(len(entries), 1)
+    return max(entries.alias("entries").value_counts(name="rows")["rows"].to_list(), default=0) / max(len(entries), 1)
 
 
-def _known_secret(rows: pl.DataFrame, column: str, secret: Sequence[str]) -> Iterator[Hazard]:
+def _known_secret(rows: Rows, column: str, secret: Sequence[str]) -> Iterator[Hazard]:
     """Whether the column tells the secret of almost every row; asked where values have two rows or more on average."""
-    if not secret or column in secret:
+    if not secret or column in secret or _share(_texts(rows[column])) > UNIQUE_SHARE:
         return
-    pairs = rows.select(pl.struct(list(secret)).alias("s"), pl.col(column).cast(pl.String).alias("x")).drop_nulls("x")
+    hidden = pl.DataFrame({str(place): rows[name] for place, name in enumerate(secret)}).to_struct("s")
+    pairs = pl.DataFrame({"s": hidden, "x": rows[column].cast(pl.String, strict=False)}).drop_nulls("x")
     cells = pairs.group_by("x", "s").agg(pl.len().alias("rows"))
     right = sum(cells.group_by("x").agg(pl.col("rows").max())["rows"].to_list()) / max(pairs.height, 1)
     if right >= SECRET_KNOWN and _commonest_share(pairs["s"]) <= COMMON_SECRET:
@@ -210,7 +216,7 @@ def _known_secret(rows: pl.DataFrame, column: str, secret: Sequence[str]) -> Ite
             column,
             f"'{column}' tells the secret {' & '.join(secret)} of {100 * SECRET_KNOWN:.0f} % of the rows or more: "
             "almost nothing of it can be published. Leave it out, or make it secret as well.",
-            blocks=True,
+            blocks=False,
         )
 
 
@@ -241,7 +247,7 @@ def _plain(label: str) -> str:
     return "".join(letter for letter in letters if not unicodedata.combining(letter))
 
 
-def _missing_secrets(rows: pl.DataFrame, secret: Sequence[str]) -> Iterator[Hazard]:
+def _missing_secrets(rows: Rows, secret: Sequence[str]) -> Iterator[Hazard]:
     for column in secret:
         entries = rows[column].cast(pl.String, strict=False)
         missing = int((entries.is_null() | (entries.str.strip_chars() == "").fill_null(False)).sum())
@@ -255,9 +261,9 @@ def _missing_secrets(rows: pl.DataFrame, secret: Sequence[str]) -> Iterator[Haza
             )
 
 
-def _repeated_persons(rows: pl.DataFrame, used: Sequence[str]) -> Iterator[Hazard]:
+def _repeated_persons(rows: Rows, used: Sequence[str]) -> Iterator[Hazard]:
     """Columns whose values repeat while others stay the same with them: several rows of one person."""
-    others = [name for name in rows.columns if rows[name].n_unique() > 1]
+    others = [name for name in rows if rows[name].n_unique() > 1]
     candidates = [name for name in others if name not in used and 1 < _rows_each(rows[name]) <= MOST_ROWS_EACH]
     candidates.sort(key=lambda name: _rows_each(rows[name]))
     for column in candidates[:MOST_MADE_UP]:
@@ -278,9 +284,9 @@ def _rows_each(entries: pl.Series) -> float:
     return len(held) / max(held.n_unique(), 1)
 
 
-def _belongs(rows: pl.DataFrame, name: str, person: str) -> bool:
+def _belongs(rows: Rows, name: str, person: str) -> bool:
     """Whether a column is the same in almost all repeats of a person, and not simply in almost all rows."""
-    repeats = rows.select(pl.col(person).alias("p"), pl.col(name).cast(pl.String, strict=False).alias("x"))
+    repeats = pl.DataFrame({"p": rows[person], "x": rows[name].cast(pl.String, strict=False)})
     repeats = repeats.drop_nulls("p").filter(pl.len().over("p") > 1)
     if repeats.height < FEW_ROWS:
         return False
@@ -288,8 +294,8 @@ def _belongs(rows: pl.DataFrame, name: str, person: str) -> bool:
     return bool(_commonest_share(repeats["x"]) < COMMON_SECRET and same >= CONSTANT_SHARE)
 
 
-def _weights(rows: pl.DataFrame, used: Sequence[str]) -> Iterator[Hazard]:
-    for column in [name for name in rows.columns if name not in used and _WEIGHT.search(name)]:
+def _weights(rows: Rows, used: Sequence[str]) -> Iterator[Hazard]:
+    for column in [name for name in rows if name not in used and _WEIGHT.search(name)]:
         numbers = _texts(rows[column]).cast(pl.Float64, strict=False)
         middle, largest = numbers.quantile(0.5), numbers.quantile(0.99)
         if numbers.null_count() or middle is None or largest is None or not 0 < SKEWED * middle < largest:
@@ -302,9 +308,10 @@ def _weights(rows: pl.DataFrame, used: Sequence[str]) -> Iterator[Hazard]:
         )
 
 
-def _copies(rows: pl.DataFrame) -> Iterator[Hazard]:
+def _copies(rows: Rows) -> Iterator[Hazard]:
     """Whether every row occurs twice, four times, …: a file that was appended to itself."""
-    counts = rows.group_by(rows.columns).len()["len"]
+    plain = pl.DataFrame({str(place): entries for place, entries in enumerate(rows.values())})
+    counts = plain.group_by(plain.columns).agg(pl.len().alias("rows"))["rows"]
     if len(counts) >= FEW_ROWS and (counts % 2 == 0).all():
         yield Hazard(
             COPIES,
