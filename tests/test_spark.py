@@ -392,7 +392,10 @@ def test_the_command_is_refused_in_one_sentence_and_writes_nothing(
         (["apply", protocol, "--query", "select town frm x", *into], "TableError: .* Spark says PARSE_SYNTAX_ERROR"),
         (["apply", protocol, *into], "ParameterError: Rows come from a table or from a query"),
         (["apply", protocol, table, *into, "--key-file", protocol], "ParameterError: --key-file needs --row-id"),
-        (["apply", protocol, table, *into, "--row-id", "id", "--key-file", protocol], "ParameterError: the key file"),
+        (
+            ["apply", protocol, table, *into, "--row-id", "id", "--key-file", protocol],
+            "ParameterError: .* must hold a key for rows",
+        ),
         (["apply", protocol, table, "--into", protocol], "OutputError: .* is there already"),
         (["apply", protocol, table, *into, "--row-id", "sex"], "ColumnError: a row id must tell"),
         (["apply", table, table, *into], "ProtocolFileError"),

@@ -52,6 +52,23 @@ def validate_columns(columns: Sequence[str], known: Sequence[str], role: str) ->
     return tuple(columns)
 
 
+def validate_roles(
+    secret: Sequence[str], publish: Sequence[str], known: Sequence[str]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Both as tuples, if they are known columns of which none is in both.
+
+    >>> validate_roles(["income"], ["age", "income"], ["age", "income"])
+    Traceback (most recent call last):
+    ...
+    privacyfunnel.errors.ColumnError: column 'income' cannot be secret and published. Take it out of one of the two.
+    """
+    roles = validate_columns(secret, known, "secret"), validate_columns(publish, known, "published")
+    for column in secret:
+        if column in publish:
+            raise ColumnError(f"column '{column}' cannot be secret and published. Take it out of one of the two.")
+    return roles
+
+
 def format_names(names: Sequence[str], most: int = 20) -> str:
     """Names with commas between, and how many more there are where they are too many to be read.
 

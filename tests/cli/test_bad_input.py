@@ -66,6 +66,16 @@ def test_columns_and_names_that_cannot_be_are_refused(
     assert not into.exists()
 
 
+@pytest.mark.parametrize(
+    ("publish", "part"),
+    [("eduction", "Did you mean 'education'?"), ("occupation", "cannot be secret and published")],
+)
+def test_a_design_refuses_columns_that_cannot_be(adult: Path, tmp_path: Path, publish: str, part: str) -> None:
+    words = ["design", adult, "--secret", "occupation", "--publish", publish, "--epsilon", 1]
+    refused([*words, "--into", tmp_path / "protocol.json"], "ColumnError", part)
+    assert not (tmp_path / "protocol.json").exists()
+
+
 def test_unary_encoding_does_not_publish_values(adult: Path, into: Path) -> None:
     words = sanitise(adult, into, method="unary-encoding", **{"as": "values"})
     refused(words, "ParameterError", "publishes sets, not values")
@@ -136,7 +146,7 @@ def test_an_unreadable_file_is_refused(tmp_path: Path, into: Path) -> None:
 
 def test_numbers_that_are_not_binned_are_refused_with_the_way_to_bin_them(tmp_path: Path, into: Path) -> None:
     path = tmp_path / "people.csv"
-    path.write_text("occupation,age\n" + "".join(f"{'ab'[i % 2]},{i}\n" for i in range(100)))
+    path.write_text("occupation,age\n" + "".join(f"{'ab'[i % 2]},{i // 3}\n" for i in range(300)))
     refused(sanitise(path, into, publish="age"), "ColumnError", "--bin age=0,20,40,60,80,100", "--bin age=quantiles:8")
     assert not into.exists()
 

@@ -166,9 +166,11 @@ def test_where_totals_crowd_at_200_rows_another_limit_is_taken_and_said(
 
 
 def test_apply_takes_a_value_never_seen_by_the_default_use_and_the_certificate_covers_it(tmp_path: Path) -> None:
-    people, later = tmp_path / "people.csv", tmp_path / "later.csv"
-    people.write_text("s,x\n" + "a,1\na,2\na,1\nb,2\nb,3\nb,2\n" * 300)
-    later.write_text("s,x\n" + "a,1\nb,4\nb,2\n" * 20)
+    people, later, drifted = (tmp_path / f"{name}.csv" for name in ("people", "later", "drifted"))
+    seen = "a,1\na,2\na,1\nb,2\nb,3\nb,2\n"
+    people.write_text("s,x\n" + seen * 300)
+    later.write_text("s,x\n" + (seen * 2 + "a,4\nb,4\n") * 10)
+    drifted.write_text("s,x\n" + "a,1\nb,4\nb,2\n" * 20)
     words = ["sanitise", people, "--secret", "s", "--publish", "x", "-e", "1", "--population", "95%", "--no-report"]
     done = run(*words, "--into", tmp_path / "out")
     assert done.returncode == 0, done.stderr
@@ -177,9 +179,10 @@ def test_apply_takes_a_value_never_seen_by_the_default_use_and_the_certificate_c
     assert sealed.promise.anything_else
     assert "statistics" in done.stdout
     assert told("audit", tmp_path / "out" / "owner" / "protocol.json", people)["epsilon"] <= 1.0
-    words = ["apply", tmp_path / "out" / "owner" / "protocol.json", later, "--into", tmp_path / "a.csv"]
-    refused(words, "TableError", "20 of 60", "by its row for anything else")
-    taken = run(*words, "--unknown", "blur")
+    apply, into = ["apply", tmp_path / "out" / "owner" / "protocol.json"], ["--into", tmp_path / "a.csv"]
+    refused([*apply, later, *into], "TableError", "20 of 140", "by its row for anything else")
+    refused([*apply, drifted, *into, "--unknown", "blur"], "GuaranteeError", "must hold on these rows")
+    taken = run(*apply, later, *into, "--unknown", "blur")
     assert taken.returncode == 0, taken.stderr
     assert "by the protocol's row for anything else, which the promise for the people covers" in taken.stdout
-    assert len((tmp_path / "a.csv").read_text().splitlines()) == 61
+    assert len((tmp_path / "a.csv").read_text().splitlines()) == 141

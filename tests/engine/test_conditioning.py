@@ -37,7 +37,7 @@ from privacyfunnel.engine.requests import Request
 from privacyfunnel.engine.search.vertices import VertexSearch
 from privacyfunnel.engine.settings import SETTINGS
 from privacyfunnel.engine.splits import split_by_moment
-from privacyfunnel.errors import InputError, SolverError
+from privacyfunnel.errors import GuaranteeError, InputError
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LDP, LIP, Promise
 from tests.engine.problems import KINDS, SEEDS, lip, made
@@ -175,7 +175,7 @@ def test_the_best_split_is_what_all_vertices_together_give(
         least = best_split(everything, problem.prior)
         moment = Moment(moment.factor, moment.ridge, (used + least) / 2, moment.constant)
         if used - least < 0.002:  # nothing to choose between
-            with pytest.raises(SolverError, match="conditional entropy may be"):
+            with pytest.raises(GuaranteeError, match="conditional entropy may be"):
                 split_by_moment(problem, Moment(moment.factor, moment.ridge, least - 0.01, moment.constant))
             return
     found = split_by_moment(problem, moment, gap=1e-4)

@@ -15,6 +15,7 @@ from privacyfunnel.mechanisms.channel import ChannelMechanism
 from privacyfunnel.mechanisms.forced_mechanism import ForcedResponseMechanism
 from privacyfunnel.mechanisms.mechanism import Mechanism
 from privacyfunnel.model.promises import Promise
+from privacyfunnel.release.kept_counts import count_rows
 from privacyfunnel.spec import ReleaseSpec
 from tests.commands import turned_down
 
@@ -206,3 +207,16 @@ def test_an_audit_finds_what_was_certified_for_output_and_kept_columns(tmp_path:
     assert found.kept is not None
     assert found.kept.epsilon == release.sealed.epsilon
     assert found.kept.combinations == 6
+
+
+def test_the_order_of_the_rows_does_not_change_how_they_are_counted() -> None:
+    kept = PEOPLE.select(pl.col("hint").cast(pl.String), "coin")
+    counted = count_rows(S, X, kept)
+    assert counted.codes is not None
+    for seed in range(3):
+        order = np.random.default_rng(seed).permutation(N)
+        again = count_rows(S[order], X[order], kept[order])
+        assert (again.cells == counted.cells).all()
+        assert (again.weights == counted.weights).all()
+        assert again.codes is not None
+        assert np.array_equal(again.codes, counted.codes)

@@ -6,7 +6,7 @@ from typing import Any
 
 from privacyfunnel.errors import ColumnError
 from privacyfunnel.hints import hint
-from privacyfunnel.names import validate_columns
+from privacyfunnel.names import validate_roles
 from privacyfunnel.spec import ReleaseSpec
 
 
@@ -14,8 +14,7 @@ def check_hazards(table: Any, spec: ReleaseSpec) -> tuple[str, ...]:
     """Refuse the first column that needs the owner's word and did not get it; sentences about everything else."""
     from privacyfunnel.tables.readers.column_hazards import PERSONS, find_hazards
 
-    validate_columns(spec.secret, table.columns, "secret")
-    validate_columns(spec.publish, table.columns, "published")
+    validate_roles(spec.secret, spec.publish, table.columns)
     coarser = {rule.column for rule in spec.bin_rules} | {rule.column for rule in spec.merges}
     publish = [] if None in coarser else [column for column in spec.publish if column not in coarser]
     found = find_hazards(table, secret=spec.secret, publish=publish, used=(*spec.publish, *spec.keep))

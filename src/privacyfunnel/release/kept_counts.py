@@ -55,7 +55,7 @@ def count_rows(secret: IntArray, value: IntArray, kept: pl.DataFrame) -> KeptCou
 
 
 def count_cells(parts: Iterator[pl.DataFrame], columns: Sequence[str]) -> KeptCounts:
-    """The same from frames of secret, value, number of rows and kept columns."""
+    """The same from frames of secret, value, number of rows and kept columns; sorted, as groups come in any order."""
     found = pl.DataFrame()
     for part in parts:
         both = pl.concat([found, part]) if len(found) else part
@@ -63,11 +63,14 @@ def count_cells(parts: Iterator[pl.DataFrame], columns: Sequence[str]) -> KeptCo
         if len(found) > MOST_CELLS:
             raise too_many_error(columns)
     kept = [name for name in found.columns if name not in (SECRET, VALUE, ROWS)]
+    if len(found):
+        found = found.sort(SECRET, VALUE, *kept)
     k, codes = np.zeros(len(found), dtype=np.int64), None
     if kept:
-        numbered = found.select(kept).unique()
+        numbered = found.select(kept).unique().sort(kept)
         k = _number(found.select(kept), numbered)
-        codes = np.column_stack([_number(numbered.select(name), numbered.select(name).unique()) for name in kept])
+        alone = [numbered.select(name) for name in kept]
+        codes = np.column_stack([_number(column, column.unique().sort(column.columns)) for column in alone])
     cells = np.column_stack([found[SECRET].to_numpy(), found[VALUE].to_numpy(), k]).astype(np.int64)
     return KeptCounts(tuple(columns), cells, found[ROWS].to_numpy().astype(np.int64), codes)
 

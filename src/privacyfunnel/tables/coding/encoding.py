@@ -16,7 +16,7 @@ import polars as pl
 from privacyfunnel.arrays import IntArray, freeze
 from privacyfunnel.errors import ColumnError, ParameterError, SizeError, TableError
 from privacyfunnel.hints import hint
-from privacyfunnel.names import validate_columns
+from privacyfunnel.names import validate_columns, validate_roles
 from privacyfunnel.tables.coding.bins import Bins
 from privacyfunnel.tables.coding.coders import (
     BinCoder,
@@ -148,11 +148,7 @@ def encode(
     `merges` say which values are read as one. Columns to `keep` with the rows must be named now, so that it is seen if
     they are others when they are read again; `ids` looks at the one of them that tells rows apart.
     """
-    secret = validate_columns(secret, table.columns, "secret")
-    publish = validate_columns(publish, table.columns, "published")
-    for column in secret:
-        if column in publish:
-            raise ColumnError(f"column '{column}' cannot be secret and published. Take it out of one of the two.")
+    secret, publish = validate_roles(secret, publish, table.columns)
     table = normalise_bins(table, bins)
     coders = column_coders(table, (*secret, *publish), bins)
     kept = [column for column in validate_columns(keep, table.columns, "kept") if column not in (*secret, *publish)]
