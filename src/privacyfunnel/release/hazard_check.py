@@ -20,7 +20,7 @@ def check_hazards(table: Any, spec: ReleaseSpec) -> tuple[str, ...]:
     found = find_hazards(table, secret=spec.secret, publish=publish, used=(*spec.publish, *spec.keep))
     refused = [hazard for hazard in found if hazard.blocks and hazard.column not in spec.allow]
     if refused:
-        more = f" So do {len(refused) - 1} other columns." if len(refused) > 1 else ""
+        more = f" {len(refused) - 1} more columns need such a decision." if len(refused) > 1 else ""
         raise ColumnError(f"{refused[0].sentence} {hint('allow', refused[0].column)} publishes it as it is.{more}")
     return tuple(
         hazard.sentence for hazard in found if not hazard.blocks and not (spec.person and hazard.kind == PERSONS)
