@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from privacyfunnel.formatting import format_percent_range
+from privacyfunnel.model.promises import LIP
 from privacyfunnel.spec.checks import epsilon_of_factor
 from tests.commands import found_by, said, turned_down
 
@@ -74,3 +76,14 @@ def test_the_page_about_choosing_shows_what_the_command_prints(
     _, out, _ = said(capsys, "scan", tmp_path / "school.csv", *asked)
     printed = out.split("in points:\n\n")[1].split("\n\n")[0]
     assert f"```text\n{printed}\n```" in page
+
+
+def test_beliefs_in_the_summary_follow_the_certified_epsilon(
+    people: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["sanitise", people, "-s", "health", "-p", "town", "-e", 50, "--no-report"]
+    certified = found_by(capsys, *words, "--into", tmp_path / "one")["certified"]
+    assert certified < 49
+    _, out, _ = said(capsys, *words, "--again", "--into", tmp_path / "two")
+    least, most = LIP(1).belief_bounds(0.3, certified)
+    assert f"may become {format_percent_range(least, most)}" in out

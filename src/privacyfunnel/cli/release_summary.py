@@ -147,12 +147,10 @@ def promise_text(sealed: SealedProtocol, *, average_only: bool) -> str:
 
 
 def _meaning_text(release: Release, secret: str) -> str:
-    """What the promise leaves of a belief, for the secret of this table."""
+    """What the certificate leaves of a belief, for the secret of this table."""
     joint = release.joint
     commonest = None if joint is None else float(joint.p_s.max())
-    sealed = release.sealed
-    epsilon = sealed.epsilon if release.average_only else sealed.total_epsilon
-    return meaning(sealed.promise, epsilon, secret, commonest)
+    return meaning(release.sealed.promise, release.sealed.certified_total, secret, commonest)
 
 
 def expected_shares(release: Release) -> tuple[ExpectedPrecision, ...]:

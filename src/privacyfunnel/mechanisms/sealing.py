@@ -132,6 +132,13 @@ class SealedProtocol:
         """ε of all that is published together with a model; else of the records."""
         return self.promise.epsilon if self.model is None else float(self.model.total)
 
+    @property
+    def certified_total(self) -> float:
+        """What was certified of all that is published: for the owner, since it follows from the counts of the table."""
+        if self.model is None:
+            return self.epsilon
+        return math.nextafter(float(self.model.total) - self.promise.epsilon + self.epsilon, math.inf)
+
     def certified_inputs(self, law: Mechanism, joint: Joint, secrets: Sequence[str] = ()) -> tuple[Mechanism, Joint]:
         """What the promise is checked on, for a table that was found again among the inputs of the mechanism.
 

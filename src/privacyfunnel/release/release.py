@@ -215,7 +215,7 @@ class Release:
         sealed, promise = self.sealed, self.sealed.promise
         secret = " & ".join(sealed.domain.secret_columns)
         asked = format_number(sealed.total_epsilon)
-        beliefs = promise.belief_bounds(0.3, sealed.total_epsilon)
+        beliefs = promise.belief_bounds(0.3, sealed.certified_total)
         return [
             ("rows", f"{self.rows:,}"),
             ("published", " & ".join(at.name for at in sealed.domain.attributes)),
