@@ -239,7 +239,7 @@ def publication_statement(sealed: SealedProtocol, *, drawn: bool) -> str:
             "Each record is published as a set of values: its own with probability one half, every other one by an "
             "independent draw."
         )
-    replaced = f"Each record's {column_names(sealed)} was replaced at random"
+    replaced = f"{column_names(sealed)} of each record {_was(sealed)} replaced at random"
     if drawn:
         return f"{replaced}, with the probabilities shown here in whole percents."
     if sealed.has_noisy_design:
@@ -271,13 +271,17 @@ def facts(release: Release, attacker: AttackerView, analyst: AnalystView) -> lis
     return found
 
 
+def _was(sealed: SealedProtocol) -> str:
+    return "was" if len(sealed.domain.attributes) == 1 else "were"
+
+
 def readme_lead(release: Release) -> str:
     """What the table is, in two sentences."""
     sealed = release.sealed
     kept = f" {format_names(release.kept)}: published unchanged." if release.kept else ""
     return (
-        f"{release.rows:,} records. {column_names(sealed)} was randomised so that a record says little about "
-        f"{secret_name(sealed)}, which is not published.{kept}"
+        f"{release.rows:,} records. {column_names(sealed)} {_was(sealed)} randomised so that a record says little "
+        f"about {secret_name(sealed)}, which is not published.{kept}"
     )
 
 
