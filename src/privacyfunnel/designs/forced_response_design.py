@@ -43,7 +43,7 @@ def forced_response(joint: Joint, promise: Promise) -> ForcedResponse:
     if promise.population is not None:
         raise ParameterError(
             "A forced response draws from the shares of the table, and is made for these rows; a promise for a "
-            "population was asked. Publish fewer columns, or use the methods optimal or product."
+            "population was asked. Publish fewer columns, or use the method optimal."
         )
     comparisons = promise.count(joint)
     if comparisons * joint.a > MOST_NUMBERS:
