@@ -72,13 +72,13 @@ OPTIONS: Mapping[str, Mapping[str, Option]] = {
     "Columns": {
         "secret": Option(NAMES, "illness", "COLUMN", DESIGNING, short="-s", common=True),
         "publish": Option(NAMES, ["town", "age"], "COLUMN", DESIGNING, short="-p", common=True),
-        "keep": Option(NAMES, ["year"], "COLUMN", DRAWING, common=True),
+        "keep": Option(NAMES, ["year"], "COLUMN", DRAWING),
         "allow": Option(NAMES, ["case_number"], "COLUMN", DESIGNING),
     },
     "Promise": {
         "epsilon": Option(number(least=0), 1.0, "ε", short="-e", common=True),
         "factor": Option(number(least=1), 2.0, "F"),
-        "promise": Option(ANY_TEXT, "lip", choices=("lip", "ldp", "srlip"), common=True, commands=DESIGNING),
+        "promise": Option(ANY_TEXT, "lip", choices=("lip", "ldp", "srlip"), commands=DESIGNING),
         "prior": Option(choice(MODEL, TABLE, POPULATION_PRIOR), MODEL, commands=DESIGNING),
         "population": Option(POPULATION, "95%", "95%|auto|none", DESIGNING),
         "robust": Option(ROBUST, 2, "FACTOR|any", DESIGNING),
@@ -188,7 +188,8 @@ HELP: Mapping[str, str] = {
     "a coarser level); or age=values.",
     "merge_rare": "Publish values with fewer rows than this as 'other', and merge such bins with their neighbours: 10 "
     "for all published columns, zip=10 for one.",
-    "merge_secrets": "Treat values of the secret as one: 'a,b,c=other'. The promise then excludes what separates them.",
+    "merge_secrets": "Treat values of the secret as one: 'a,b,c=other'. Whether it is a, b or c is no longer "
+    "protected.",
     "as_": "outcomes: the most likely value, a code, and a codebook; labels: groups of values as text; values: "
     "original categories.",
     "sets": "Write sets of values as one column, or as 0/1 indicators.",
