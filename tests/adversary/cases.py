@@ -58,7 +58,7 @@ OPTIONS: Mapping[str, Option] = {
         f"method {name}": Option("method", ("--method", name))
         for name in ("optimal", "forced-response", "randomised-response", "unary-encoding", "conditional-reporting")
     },
-    **{f"method {name}": Option("method", ("--method", name), TWO) for name in ("chain", "product")},
+    "method chain": Option("method", ("--method", "chain"), TWO),
     **{
         f"for {name}": Option("use", ("--for", name))
         for name in ("information", "values", "statistics", "balanced:0.9")
@@ -191,7 +191,12 @@ def _cases() -> dict[str, Attack]:
         f"people, {promise}": people.by_samples(people.typical_values, (), promise=promise)
         for promise in ("lip", "ldp")
     }
-    found["people, rare secrets, seen or not"] = people.by_samples(people.rare_secrets, (), naming=people.pool_of_all)
+    found["people, rare secrets, seen or not"] = people.by_samples(
+        people.rare_secrets, QUICK, grouping=people.pool_of_all
+    )
+    found["people, rare values merged"] = people.by_samples(
+        people.values_near_the_limit, ("--merge-rare", people.FEWEST, *QUICK)
+    )
     return found
 
 

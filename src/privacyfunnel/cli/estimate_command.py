@@ -207,8 +207,9 @@ def _write_files(
     figure = shares_figure(found, truth, sealed.domain.orders)
     paths = [into / name for name in NAMES]
     with ensure_folder(into), ExitStack() as stack:
-        table = stack.enter_context(atomic_file(paths[0], force=force))
-        drawn = original is not None  # then the pictures show exact shares, which are for their owner only
+        exact = not sealed.has_noisy_design  # then estimates are as much the owner's as the protocol, by their digits
+        table = stack.enter_context(atomic_file(paths[0], force=force, owner_only=exact))
+        drawn = exact or original is not None  # of which the pictures show exact shares
         pictures = [stack.enter_context(atomic_file(path, force=force, owner_only=drawn)) for path in paths[1:]]
         write_batches(
             table, paths[0].suffix, [found.to_frame()], text_format=open_table(sanitised, written).text_format
@@ -231,5 +232,6 @@ def _write_posterior(sealed: SealedProtocol, sanitised: Table, path: Path, *, fo
     from privacyfunnel.estimation import posterior
     from privacyfunnel.tables.readers.table_files import write_table
 
-    write_table(path, [posterior(sealed, sanitised).to_frame()], force=force)
+    shown = [posterior(sealed, sanitised).to_frame()]
+    write_table(path, shown, force=force, owner_only=not sealed.has_noisy_design)
     return path
