@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from privacyfunnel.release.apply import Applied, apply, apply_file
     from privacyfunnel.release.design import DesignResult, design, design_file
     from privacyfunnel.release.estimator import Sanitiser
+    from privacyfunnel.release.published_table import PublishedTable
     from privacyfunnel.release.release import Release
     from privacyfunnel.release.sanitise import sanitise, sanitise_file
     from privacyfunnel.spec import ReleaseSpec
@@ -113,6 +114,7 @@ _MODULES = {
     "design": "release.design",
     "design_file": "release.design",
     "DesignResult": "release.design",
+    "PublishedTable": "release.published_table",
     "Release": "release.release",
     "ReleaseSpec": "spec",
     "sanitise": "release.sanitise",
@@ -158,6 +160,7 @@ __all__ = [
     "PrivacyFunnelError",
     "Promise",
     "Protocol",
+    "PublishedTable",
     "Query",
     "Release",
     "ReleaseSpec",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +28,7 @@ __all__ = [
     "linalg",
     "matrix",
     "nonzero_entries",
+    "one_blas_thread",
     "sparse",
     "sparsify",
     "special",
@@ -40,6 +43,15 @@ Matrix = Any  # a plain array where it is small, else a sparse one: both multipl
 HARDLY = 1 / 16  # of a matrix: entries cost a dozen times as much one by one
 TINIEST = 1e-300  # what a logarithm is taken of in place of 0: times 0 it is 0 all the same
 SMALL = 1 << 20  # entries up to which a matrix is a plain array: 8 MB, and no library to load
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Let linear algebra work on one thread: around matrices as small as those here more of them only wait."""
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(limits=1, user_api="blas"):
+        yield
 
 
 def freeze(array: NDArray[Any]) -> NDArray[Any]:

@@ -22,6 +22,21 @@ def facts_html(title: str, pairs: Iterable[tuple[str, str]]) -> str:
     return f"<div><strong>{escape(title)}</strong><table>{lines}</table></div>"
 
 
+class ShowsFacts:
+    """Shows itself in a few lines, in a notebook as a table."""
+
+    __slots__ = ()
+
+    def _facts(self) -> list[tuple[str, str]]:
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return "\n".join([type(self).__name__, *(f"  {name:<13}{said}" for name, said in self._facts())])
+
+    def _repr_html_(self) -> str:
+        return facts_html(type(self).__name__, self._facts())
+
+
 def table_html(header: Sequence[str], rows: Sequence[Sequence[str]], bars: Sequence[float] = ()) -> str:
     """A table; `bars` are shares that stand beside the rows as bars."""
     more = len(rows) - MOST_ROWS

@@ -261,7 +261,7 @@ def by_sanitiser(asked: Asked, frame: str, *, secret_frame: str = "") -> Attack:
         s = FRAMES[secret_frame or frame](table.rows.select("s"))["s"]
         promise = {"lip": pf.LIP, "ldp": pf.LDP, "srlip": pf.SRLIP}[asked.promise](asked.epsilon)
         for _ in range(setting.releases):
-            shown = frame_text(pf.Sanitiser(promise).fit(X, s).transform(X))
+            shown = frame_text(pf.Sanitiser(promise).fit(X, s=s).transform(X))
             records.add(asked.secrets(table), asked.values(table), shown)
         return _verdict(setting, records, asked, placed=False)
 

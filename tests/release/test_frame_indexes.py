@@ -69,7 +69,7 @@ def likely_secret(shown: Any, secrets: Any) -> float:
 
 
 def fitted(X: Any, s: Any) -> pf.Sanitiser:
-    return pf.Sanitiser(pf.LIP(EPSILON), method="randomised-response", seed=5).fit(X, s)
+    return pf.Sanitiser(pf.LIP(EPSILON), method="randomised-response", seed=5).fit(X, s=s)
 
 
 def test_the_leak_measured_from_outside_is_above_the_promise_where_rows_are_published_as_they_are() -> None:
@@ -94,8 +94,11 @@ def test_a_sanitiser_takes_secrets_by_place(index: str, kind: str) -> None:
     released = found.transform(rows[["x"]])
     pd.testing.assert_frame_equal(released, expected.transform(plain[["x"]]))
     assert likely_secret(released["x"], rows["ill"]) <= exp(EPSILON)
-    line = Pipeline([("sanitise", pf.Sanitiser(pf.LIP(EPSILON), method="randomised-response", seed=5))])
-    pd.testing.assert_frame_equal(line.fit_transform(rows[["x"]], SECRETS[kind](rows["ill"])), released)
+    line = Pipeline([("sanitise", pf.Sanitiser(pf.LIP(EPSILON), secret="ill", method="randomised-response", seed=5))])
+    pd.testing.assert_frame_equal(line.fit_transform(rows[["x", "ill"]]), released)
+    alike = found.set_output(transform="pandas").transform(rows[["x"]])
+    assert alike.index.equals(rows.index)
+    assert alike["x"].tolist() == released["x"].tolist()
 
 
 def test_a_sanitiser_keeps_its_promise_on_rows_that_pandas_shuffled_sorted_or_cut() -> None:

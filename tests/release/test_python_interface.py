@@ -3,14 +3,14 @@
 import inspect
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import pandas as pd
 import polars as pl
 import pytest
 
 import privacyfunnel as pf
-from privacyfunnel.errors import OutputError, ParameterError
+from privacyfunnel.errors import ColumnError, OutputError, ParameterError
 from tests.commands import files_of
 
 N = 240
@@ -117,3 +117,58 @@ def test_every_argument_is_explained_where_it_is_asked_for(door: Any) -> None:
     said = inspect.getdoc(door) or ""
     for name in inspect.signature(door).parameters:
         assert f"\n{name}" in said or f", {name}\n" in said, name
+
+
+def test_a_release_stands_for_its_table_and_protocol(release: pf.Release, tmp_path: Path) -> None:
+    frame = pl.DataFrame(PEOPLE)
+    found = release.estimate()
+    assert found["town"].columns == ("town",)
+    assert found.to_frame().equals(pf.estimate(release.sealed, release.table).to_frame())
+    assert found.to_pandas().columns.tolist() == found.to_frame().columns
+    assert [len(one) for one in pf.impute(release, 2)] == [len(one) for one in release.impute(2)] == [N, N]
+    assert release.audit(frame).draw is not None
+    assert pf.apply(release, frame).rows == release.apply(frame).rows == N
+    release.save(tmp_path / "out")
+    saved = pf.Release.load(tmp_path / "out")
+    assert saved.estimate().to_frame().equals(found.to_frame())
+    assert len(saved.impute(1)[0]) == N
+    assert saved.audit(frame).rows == N
+    with pytest.raises(OutputError, match="there is none at"):
+        pf.Release.load(tmp_path / "nothing")
+    with pytest.raises(ColumnError, match="no table of kids"):
+        found["kids"]
+
+
+def test_counts_with_labels_and_frames_are_taken_as_they_are() -> None:
+    frame = pd.DataFrame(PEOPLE)
+    joint = pf.Joint.from_counts(pd.crosstab(frame["ill"], frame["town"]))
+    assert (joint.secret_name, joint.secrets, joint.values) == ("ill", ("no", "yes"), (("u",), ("v",), ("w",)))
+    points = pf.curve(frame, secret="ill", publish="town", epsilons=[1.0], methods=["randomised-response"]).points
+    assert points == pf.curve(joint, epsilons=[1.0], methods=["randomised-response"]).points
+
+
+@pytest.mark.parametrize("name", ["sanitise", "design", "apply", "estimate", "impute", "scan", "audit", "curve"])
+def test_hints_of_types_can_be_read(name: str) -> None:
+    assert get_type_hints(getattr(pf, name))
+
+
+def test_what_a_notebook_shows_is_short(release: pf.Release) -> None:
+    frame = pl.DataFrame(PEOPLE)
+    for value in (release.sealed, pf.scan(frame, secret="ill"), release.posterior(), release.apply(frame)):
+        assert len(repr(value)) < 1500
+        assert value._repr_html_().startswith("<div>")
+
+
+def test_a_random_state_is_answered_in_a_sentence() -> None:
+    older: dict[str, Any] = {"random_state": 0}
+    with pytest.raises(ParameterError, match="cannot be repeated"):
+        pf.sanitise(pl.DataFrame(PEOPLE), secret="ill", publish="town", epsilon=1, **older)
+
+
+def test_text_of_pandas_is_read_where_pyarrow_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(series: Any) -> Any:
+        raise ImportError("pyarrow is required")
+
+    monkeypatch.setattr("narwhals.stable.v2.Series.to_polars", refuse, raising=False)
+    monkeypatch.setattr("narwhals.Series.to_polars", refuse)
+    assert pf.Joint.from_table(pd.DataFrame(PEOPLE), secret="ill", publish="town").total == N

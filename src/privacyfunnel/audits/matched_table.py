@@ -137,3 +137,14 @@ def find_row_order(
         yield np.concatenate(list(codes))[order.permutation(rows)]
 
     return reorder
+
+
+def frame_order(order: IntArray | None, *, keep_order: bool) -> RowNumbers | None:
+    """The same for a frame, whose owner has the number of the original row of each published one."""
+    if keep_order or order is None:
+        return iter if keep_order else None
+
+    def reorder(codes: Iterable[IntArray]) -> Iterator[IntArray]:
+        yield np.concatenate(list(codes))[order]
+
+    return reorder

@@ -11,18 +11,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from privacyfunnel.audits.claims import Claims, check_claims
 from privacyfunnel.audits.draw_agreement import DrawAgreement, judge_draw
-from privacyfunnel.audits.matched_table import MatchedTable, find_row_order, secret_labels
+from privacyfunnel.audits.matched_table import MatchedTable, find_row_order, frame_order, secret_labels
 from privacyfunnel.audits.noise_audit import NoiseAudit, audit_noise
 from privacyfunnel.audits.published_file import FileAudit, audit_file
 from privacyfunnel.audits.side_channel_audit import SideChannel, side_channel
-from privacyfunnel.errors import ColumnError, GuaranteeError
+from privacyfunnel.errors import ColumnError, GuaranteeError, ParameterError
 from privacyfunnel.formatting import format_epsilon
 from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.input_domain import ColumnShares
@@ -41,16 +41,15 @@ from privacyfunnel.release.findings.population import PopulationBound, populatio
 from privacyfunnel.release.kept_counts import count_rows
 from privacyfunnel.release.model_design import group_table
 from privacyfunnel.release.output_layout import detect_layout
+from privacyfunnel.release.published_table import PublishedTable
 from privacyfunnel.release.release_files import find_table
 from privacyfunnel.tables.coding.bins import Bins
+from privacyfunnel.tables.coding.domain_file import DomainFile
 from privacyfunnel.tables.coding.merges import Merge
 from privacyfunnel.tables.readers.column_selection import categories_to_text
 from privacyfunnel.tables.readers.formats import AUTO_DETECT, Dialect
-from privacyfunnel.tables.readers.table_files import TableSource, open_table, resolve_source
+from privacyfunnel.tables.readers.table_files import TableSource, open_source, resolve_source
 from privacyfunnel.tables.readers.table_interface import Table
-
-if TYPE_CHECKING:
-    from privacyfunnel.tables.coding.domain_file import DomainFile
 
 INDUCED_TOLERANCE = 1e-9  # a stated q(y | x) is written in floats, and only ever read by analysts
 
@@ -119,11 +118,11 @@ class Audit:
 
 
 def audit(
-    protocol: str | Path,
-    table: str | Path | TableSource,
+    protocol: PublishedTable | str | Path,
+    table: Any,
     *,
     secret: Sequence[str] = (),
-    sanitised: str | Path | None = None,
+    sanitised: Any = None,
     bins: Sequence[Bins] = (),
     merges: Sequence[Merge] = (),
     dialect: Dialect = AUTO_DETECT,
@@ -134,6 +133,8 @@ def audit(
     domain: DomainFile | None = None,
 ) -> Audit:
     """Check a protocol file against the table it was made for, and the sanitised table against both.
+
+    Tables are files or frames; a release stands for its own protocol and sanitised table.
 
     Rows are paired where their order is known: `keep_order` says that it is that of the table, the owner's `ledger`
     (by default the one beside the table) how to undo a random one. Else only counts of outputs are compared.
@@ -150,11 +151,18 @@ def audit(
     SignatureError
         If a signature is wrong, or missing where a key was asked for.
     """
-    protocol, sanitised = find_protocol(protocol), None if sanitised is None else find_table(sanitised)
-    sealed, signer = load_signed_protocol(protocol, sanitised, signed_by)
+    release = protocol if isinstance(protocol, PublishedTable) else None
+    if release is not None and sanitised is None:
+        sanitised = release.table
+    shown = find_table(sanitised) if isinstance(sanitised, str | Path) else sanitised
+    made = protocol.protocol_file if isinstance(protocol, PublishedTable) else find_protocol(protocol)
+    if made is not None and (shown is None or isinstance(shown, Path)):
+        sealed, signer = load_signed_protocol(made, shown, signed_by)
+    else:
+        sealed, signer = load_signed_protocol(made, None, signed_by) if made else (_sealed(release), None)
     check_secret(sealed, secret)
     sealed.domain.check_secrets(merges)
-    original = resolve_source(table).open(dialect)
+    original = open_source(table, dialect)
     found = MatchedTable.match(original, sealed, bins, merges)
     labels = () if domain is None else secret_labels(sealed, domain)
     law, joint = sealed.certified_inputs(found.mechanism, found.joint, labels)
@@ -168,15 +176,17 @@ def audit(
     _check_induced(sealed, found)
     _check_shares(sealed, found)
     draw = file = kept = None
-    if sanitised is not None:
-        order, published = (
-            find_row_order(protocol, table, sanitised, found.encoding.rows, ledger, keep_order),
-            open_table(sanitised),
-        )
+    if shown is not None:
+        published, rows = open_source(shown), found.encoding.rows
+        if made is not None and isinstance(shown, Path) and isinstance(table, str | Path | TableSource):
+            order = find_row_order(made, table, shown, rows, ledger, keep_order)
+        else:
+            order = frame_order(None if release is None else release.order, keep_order=keep_order)
         draw = judge_draw(sealed, found, published, order, keep)
-        layout = detect_layout(sealed, published.columns, published.name)
-        numbers = None if order is None else np.concatenate([codes[:, 0] for codes in order(found.codes())])
-        file = audit_file(Path(sanitised), published, layout, original, numbers)
+        if isinstance(shown, Path):
+            layout = detect_layout(sealed, published.columns, published.name)
+            numbers = None if order is None else np.concatenate([codes[:, 0] for codes in order(found.codes())])
+            file = audit_file(shown, published, layout, original, numbers)
         kept = _check_kept(sealed, found, original, draw.kept_columns)
     claims = check_claims(sealed, found.joint, found.mechanism)
     side = side_channel(found.joint, found.mechanism)
@@ -188,6 +198,12 @@ def audit(
     whom = population_bound(law, sealed.promise, joint)
     rows, named = found.encoding.rows, bool(secret)
     return Audit(sealed, rows, now, draw, side, named, claims, signer, whom, noise, file, leak, kept)
+
+
+def _sealed(release: PublishedTable | None) -> SealedProtocol:
+    if release is None:
+        raise ParameterError("An audit needs a release, or a protocol file; there is none. Name one.")
+    return release.sealed
 
 
 def check_secret(sealed: SealedProtocol, secret: Sequence[str]) -> None:

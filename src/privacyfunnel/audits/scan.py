@@ -27,12 +27,14 @@ from privacyfunnel.audits.column_groups import ColumnGroup, build_joint, judge_c
 from privacyfunnel.audits.matched_table import row_order_leakage
 from privacyfunnel.audits.rare_secret_scan import RareSecretCosts, RareSecretLeaks, rare_leaks, rare_secret_costs
 from privacyfunnel.errors import ColumnError
+from privacyfunnel.formatting import format_epsilon
 from privacyfunnel.model.comparisons import log_ratio
 from privacyfunnel.model.information import entropy, information
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.row_order_leak import OrderLeak
 from privacyfunnel.names import validate_columns
+from privacyfunnel.notebook_html import MOST_ROWS, ShowsFacts
 from privacyfunnel.tables.coding.bin_syntax import parse_bins
 from privacyfunnel.tables.coding.bins import Bins
 from privacyfunnel.tables.coding.contingency import Contingency
@@ -96,8 +98,8 @@ class JointScan:
     not_looked_at: tuple[str, ...]  # a sentence each
 
 
-@dataclass(frozen=True, slots=True)
-class Scan:
+@dataclass(frozen=True, slots=True, repr=False)
+class Scan(ShowsFacts):
     """The leakage of every column but the secret ones, the largest first."""
 
     rows: int
@@ -113,6 +115,13 @@ class Scan:
     rare: RareSecretLeaks | None = None  # where rare secrets make columns leak without bound
     rare_alone: RareSecretCosts | None = None  # what they cost where the people are promised
     secret_in_bins: tuple[str, ...] = ()  # secret columns of many numbers, which were cut into quantiles for the look
+
+    def _facts(self) -> list[tuple[str, str]]:
+        told = [("rows", f"{self.rows:,}"), ("secret", f"{' & '.join(self.secret)}, {self.secrets} values")]
+        return told + [
+            (look.column, look.note or f"LIP ε = {format_epsilon(look.lip)}, {look.values:,} values")
+            for look in self.looks[:MOST_ROWS]
+        ]
 
     def safe(self, look: ColumnScan, promise: Promise) -> bool:
         """Whether the column keeps the promise as it is, against someone who sees it alone."""

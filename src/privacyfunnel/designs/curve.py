@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from privacyfunnel.designs import methods as room
 from privacyfunnel.designs.methods import Effort, Options
@@ -17,6 +18,7 @@ from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.promises import find_promise as promise_called
 from privacyfunnel.model.uses.use import Information, Use
 from privacyfunnel.model.uses.use_parser import resolve_use
+from privacyfunnel.notebook_html import ShowsFacts
 
 EPSILONS = (0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0)
 
@@ -39,14 +41,21 @@ class Point:
         return self.utility if self.value is None else self.value
 
 
-@dataclass(frozen=True, slots=True)
-class Curve:
+@dataclass(frozen=True, slots=True, repr=False)
+class Curve(ShowsFacts):
     """The points of all methods, and H(X), which none exceeds."""
 
     promise: str
     entropy: float
     points: tuple[Point, ...]
     use: Use = field(default_factory=Information)
+
+    def _facts(self) -> list[tuple[str, str]]:
+        told = [("promise", self.promise), ("use", self.use.name)]
+        return told + [
+            (name, ", ".join(f"{p.height:.4g} at ε = {p.epsilon:g}" for p in points if p.height is not None))
+            for name, points in self.lines()
+        ]
 
     @property
     def epsilons(self) -> tuple[float, ...]:
@@ -65,9 +74,11 @@ def line_name(method: str, sees_secret: bool) -> str:
 
 
 def curve(
-    joint: Joint,
+    joint: Any,
     promise: str | Promise = "lip",
     *,
+    secret: str | Sequence[str] = (),
+    publish: str | Sequence[str] = (),
     epsilons: Sequence[float] = EPSILONS,
     methods: Sequence[str] = (),
     sees_secret: bool = False,
@@ -79,6 +90,8 @@ def curve(
     cores: int | None = 1,
 ) -> Curve:
     """Utility and bound of every method at every ε; with `sees_secret` also of the best that looks at the secret.
+
+    Of a `Joint`, or of a frame with the columns that are named as secret and published.
 
     For another `use` than information, value and bound are in its own unit, and the methods those that follow it.
 
@@ -92,6 +105,8 @@ def curve(
 
     if not epsilons:
         raise ParameterError("a curve needs at least one ε; there is none. Name some, such as 0.5,1,2.")
+    if not isinstance(joint, Joint):
+        joint = Joint.from_table(joint, secret=secret, publish=publish)
     like = promise_called(promise, 1.0) if isinstance(promise, str) else promise
     use = resolve_use(use) or Information()
     use.refuse(joint)

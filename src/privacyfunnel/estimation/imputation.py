@@ -17,14 +17,14 @@ import polars as pl
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
-from privacyfunnel.arrays import FloatArray, special
+from privacyfunnel.arrays import FloatArray, one_blas_thread, special
 from privacyfunnel.errors import ColumnError, ParameterError, SizeError
 from privacyfunnel.estimation.calibration import KnownMargins
 from privacyfunnel.estimation.identification import RowSpace
 from privacyfunnel.estimation.linear import NoisyShares
 from privacyfunnel.estimation.observation import LargeModel, ObservationModel, Observations, UnbiasedEstimator
 from privacyfunnel.estimation.observation_models import posteriors
-from privacyfunnel.estimation.output_reader import LARGEST_LISTED, Group, OutputReader, group_labels
+from privacyfunnel.estimation.output_reader import LARGEST_LISTED, Group, OutputReader, group_labels, load_published
 from privacyfunnel.estimation.share_estimates import (
     EstimationSettings,
     Fit,
@@ -35,13 +35,15 @@ from privacyfunnel.estimation.share_estimates import (
 )
 from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.sealing import SealedProtocol
+from privacyfunnel.notebook_html import MOST_ROWS, ShowsFacts
+from privacyfunnel.release.published_table import PublishedTable
 from privacyfunnel.tables.readers.column_selection import select_columns, select_expression
 from privacyfunnel.tables.readers.formats import AUTO_DETECT, Dialect
 from privacyfunnel.tables.readers.table_files import open_source
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Posterior:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Posterior(ShowsFacts):
     """P(X = x | Y = y), a row per distinct output that the table shows and a column per original value."""
 
     outputs: pl.DataFrame  # the published columns, and how many rows show each output
@@ -49,15 +51,24 @@ class Posterior:
     probabilities: FloatArray
     prior: FloatArray  # the estimated distribution of the original values
 
+    def _facts(self) -> list[tuple[str, str]]:
+        rows = [str(i) for i in self.outputs.rows()[:MOST_ROWS]]
+        return [
+            (name, ", ".join(f"{' & '.join(self.values[x])} {p[x]:.3f}" for x in p.argsort()[::-1][:3] if p[x] > 0))
+            for name, p in zip(rows, self.probabilities, strict=False)
+        ]
+
     def to_frame(self) -> pl.DataFrame:
         """The published columns, `rows`, and a column `P(value)` per original value: for weights elsewhere."""
         names = [f"P({' & '.join(labels)})" for labels in self.values]
         return self.outputs.hstack(pl.DataFrame(self.probabilities, schema=names, orient="row"))
 
 
-def posterior(protocol: SealedProtocol | str | Path, frame: Any) -> Posterior:
+@one_blas_thread()
+def posterior(protocol: SealedProtocol | PublishedTable | str | Path, frame: Any = None) -> Posterior:
     """The posterior of a record given its published output, under the prior estimated from the whole table."""
-    reading = OutputReader.from_protocol(protocol)
+    sealed, frame = load_published(protocol, frame)
+    reading = OutputReader.from_protocol(sealed)
     method = default_method(reading.model)
     observed = reading.observe(frame, distinct=method == "ml")[()]
     if reading.model.large_model is not None:
@@ -82,9 +93,10 @@ def posterior(protocol: SealedProtocol | str | Path, frame: Any) -> Posterior:
     return Posterior(outputs, reading.values, posteriors(reading.model, prior, reading.decode(way, outputs)), prior)
 
 
+@one_blas_thread()
 def impute(
-    protocol: SealedProtocol | str | Path,
-    frame: Any,
+    protocol: SealedProtocol | PublishedTable | str | Path,
+    frame: Any = None,
     m: int = 5,
     seed: int = 0,
     *,
@@ -100,8 +112,13 @@ def impute(
     """
     from privacyfunnel.tables.readers.eager_frames import FrameTable
 
+    if isinstance(protocol, PublishedTable) and isinstance(frame, int):  # impute(release, 5)
+        frame, m = None, frame
+    sealed, frame = load_published(protocol, frame)
+    if isinstance(frame, str | Path):
+        frame = pl.concat(list(open_source(frame).batches(open_source(frame).columns)))
     table = FrameTable.from_native(frame)
-    imputation = Imputation.prepare(protocol, frame, m, seed, by=by, shares=shares)
+    imputation = Imputation.prepare(sealed, frame, m, seed, by=by, shares=shares)
     kept = [name for name in table.columns if name not in imputation.published]
     # The analyst's own frame comes back to the analyst: its index stays.
     drawn = (pl.concat(imputation.batches(frame, i)).get_columns() for i in range(m))

@@ -17,6 +17,7 @@ from privacyfunnel.estimation.observation import Cells, ObservationModel, Observ
 from privacyfunnel.estimation.observation_models import ChannelModel, SetsModel
 from privacyfunnel.mechanisms.mechanism import Mechanism, ObservationModels
 from privacyfunnel.mechanisms.sealing import SealedProtocol
+from privacyfunnel.release.published_table import PublishedTable
 
 if TYPE_CHECKING:
     import polars as pl
@@ -155,6 +156,17 @@ class OutputReader:
 def load_sealed(protocol: SealedProtocol | str | Path) -> SealedProtocol:
     """A sealed protocol, from its file if it is a path."""
     return SealedProtocol.load(protocol) if isinstance(protocol, str | Path) else protocol
+
+
+def load_published(
+    protocol: SealedProtocol | PublishedTable | str | Path, frame: Any = None
+) -> tuple[SealedProtocol, Any]:
+    """A sealed protocol and the sanitised table: that of a release, where none is given beside it."""
+    if isinstance(protocol, PublishedTable):
+        return protocol.sealed, protocol.table if frame is None else frame
+    if frame is None:
+        raise ParameterError("The sanitised table must stand beside its protocol; there is none. Name it.")
+    return load_sealed(protocol), frame
 
 
 def attribute_cover(sealed: SealedProtocol, columns: Sequence[str]) -> tuple[int, ...]:

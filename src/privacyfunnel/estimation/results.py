@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from privacyfunnel.errors import ColumnError
 from privacyfunnel.names import unique_label
 from privacyfunnel.notebook_html import MOST_ROWS, facts_html, table_html
 
@@ -93,6 +94,17 @@ class Estimates:
             parts.append(table_html([*table.columns, f"share, {100 * self.level:g} %"], rows, bars))
         return "".join(parts)
 
+    def __getitem__(self, columns: str | tuple[str, ...]) -> ShareTable:
+        """The table of a column, or of several, in all rows."""
+        names = (columns,) if isinstance(columns, str) else tuple(columns)
+        for table in self.tables:
+            if table.columns == names:
+                return table
+        known = ", ".join(" & ".join(table.columns) for table in self.tables)
+        raise ColumnError(
+            f"There is no table of {' & '.join(names)}; there are those of {known}. Ask for it by columns=."
+        )
+
     def table(self, *columns: str, group: tuple[str, ...] = ()) -> ShareTable:
         """The table of these columns in the group with these labels."""
         return next(
@@ -124,6 +136,34 @@ class Estimates:
                 for table in self.tables
             ],
         }
+
+    def to_tidy(self) -> pl.DataFrame:
+        """One line per value: column, value, share, from, to; shares are those of the rows of its group.
+
+        Values of several columns stand together, joined by ` & `; those of a group in a column of their own.
+        """
+        lines = [
+            {
+                **dict(table.group),
+                "column": " & ".join(table.columns),
+                "value": " & ".join(cell.labels),
+                "share": cell.share,
+                "from": cell.lower,
+                "to": cell.upper,
+            }
+            for table in self.tables
+            for cell in table.cells
+        ]
+        groups = list(dict.fromkeys(name for table in self.tables for name, _ in table.group))
+        text = dict.fromkeys([*groups, "column", "value"], pl.String)
+        return pl.DataFrame(lines, schema={**text, **dict.fromkeys(("share", "from", "to"), pl.Float64)})
+
+    def to_pandas(self) -> Any:
+        """`to_frame` for pandas."""
+        import pandas as pd
+
+        frame = self.to_frame()
+        return pd.DataFrame({name: frame[name].to_list() for name in frame.columns})
 
     def to_frame(self) -> pl.DataFrame:
         """One line per cell: kept columns, original columns, share, standard error, interval, estimated count, rows."""

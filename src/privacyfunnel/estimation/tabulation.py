@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from privacyfunnel.arrays import BoolArray, FloatArray, dense
-from privacyfunnel.errors import ColumnError, ParameterError, SizeError
+from privacyfunnel.arrays import BoolArray, FloatArray, dense, one_blas_thread
+from privacyfunnel.errors import ColumnError, SizeError
 from privacyfunnel.estimation.calibration import KnownMargins
 from privacyfunnel.estimation.identification import Identification, RowSpace, identify
 from privacyfunnel.estimation.intervals import FEW_ROWS
 from privacyfunnel.estimation.linear import NoisyShares
 from privacyfunnel.estimation.many_values import estimate_many_shares
 from privacyfunnel.estimation.observation import Cells, LargeModel, Observations
-from privacyfunnel.estimation.output_reader import Group, OutputReader, attribute_cover, load_sealed
+from privacyfunnel.estimation.output_reader import Group, OutputReader, attribute_cover, load_published
 from privacyfunnel.estimation.results import Cell, Estimates, ShareTable
 from privacyfunnel.estimation.share_estimates import (
     EstimationSettings,
@@ -31,14 +31,15 @@ from privacyfunnel.formatting import format_percent
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.protocols.channel_protocol import Labels
 from privacyfunnel.names import validate_columns
-from privacyfunnel.release.release import Release
+from privacyfunnel.release.published_table import PublishedTable
 
 NAMED = 6  # at most so many cells are named in a sentence
 NEGLIGIBLE = 1e-3  # a share that the protocol file may leave untold without a word
 
 
+@one_blas_thread()
 def estimate(
-    protocol: SealedProtocol | Release | str | Path,
+    protocol: SealedProtocol | PublishedTable | str | Path,
     frame: Any = None,
     *,
     by: str | Sequence[str] = (),
@@ -68,12 +69,7 @@ def estimate(
         If a table that was asked for by name, or all of them, would take too large a channel of a chain.
     """
     by = (by,) if isinstance(by, str) else tuple(by)
-    if isinstance(protocol, Release):
-        frame = protocol.table if frame is None else frame
-        protocol = protocol.sealed
-    if frame is None:
-        raise ParameterError("an estimate needs the sanitised table beside its protocol; there is none. Name it.")
-    sealed = load_sealed(protocol)
+    sealed, frame = load_published(protocol, frame)
     asked = _parse_tables(sealed, columns)
     tables: dict[Group, dict[int, ShareTable]] = {}
     too_large: dict[int, SizeError] = {}

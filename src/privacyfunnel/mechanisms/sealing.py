@@ -24,6 +24,7 @@ from privacyfunnel.errors import (
     ProtocolFileError,
     SizeError,
 )
+from privacyfunnel.formatting import format_epsilon, format_number, format_percent, format_percent_range
 from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.certificate import (
     Certificate,
@@ -59,6 +60,7 @@ from privacyfunnel.model.protocols.forced_response import ForcedResponse
 from privacyfunnel.model.protocols.sparse_protocol import SparseProtocol
 from privacyfunnel.model.protocols.unary_encoding import UnaryEncoding
 from privacyfunnel.model.published.table_model import TableModel
+from privacyfunnel.notebook_html import ShowsFacts
 
 # Integers of 64 bits cannot make S and Y exactly independent unless Y says nothing at all. A promise smaller than this
 # is certified at this size, and the certificate says so.
@@ -72,8 +74,8 @@ MECHANISMS: Mapping[str, type[Mechanism]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SealedProtocol:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class SealedProtocol(ShowsFacts):
     """Integers that keep a promise, checked exactly, with all it takes to draw from them and to publish them."""
 
     mechanism: Mechanism
@@ -93,6 +95,20 @@ class SealedProtocol:
 
     law = DeprecatedAlias("mechanism")
     certified_on = DeprecatedAlias("certified_inputs")
+
+    def _facts(self) -> list[tuple[str, str]]:
+        secret, promise = " & ".join(self.domain.secret_columns), self.promise
+        beliefs = promise.belief_bounds(0.3, self.certified_total)
+        certified = format_epsilon(self.epsilon)
+        return [
+            ("published", " & ".join(at.name for at in self.domain.attributes)),
+            (
+                "promise",
+                f"{promise.name} about {secret}, ε = {format_number(self.total_epsilon)}, certified {certified}",
+            ),
+            ("means", f"a belief of 30 % about {secret} may become {format_percent_range(*beliefs)}"),
+            ("kept", f"{format_percent(self.information / self.entropy)} of the information"),
+        ]
 
     @property
     def sees_secret(self) -> bool:

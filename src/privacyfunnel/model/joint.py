@@ -113,8 +113,16 @@ class Joint:
         """From a contingency table c × a, or c × a¹ × … × aᵐ for several attributes.
 
         `secret` and `values` are labels; for several attributes `values` is a list of labels per attribute.
-        `names` are the attributes' names.
+        `names` are the attributes' names. A frame of counts, such as pandas' `crosstab(secret, published)`, brings
+        labels and names with it.
         """
+        index: Any = getattr(counts, "index", None)
+        columns: Any = getattr(counts, "columns", None)
+        if getattr(index, "nlevels", 0) == 1 and getattr(columns, "nlevels", 0) == 1:
+            secret = list(map(str, index)) if secret is None else secret
+            values = list(map(str, columns)) if values is None else values
+            names = [str(columns.name)] if names is None and columns.name is not None else names
+            secret_name = str(index.name) if secret_name == "S" and index.name is not None else secret_name
         try:
             table = np.asarray(counts)
         except ValueError:

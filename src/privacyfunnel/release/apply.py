@@ -17,32 +17,34 @@ from typing import TYPE_CHECKING, Any
 from privacyfunnel.arrays import IntArray
 from privacyfunnel.atomic_files import begin_file
 from privacyfunnel.errors import GuaranteeError, OutputError, ParameterError, TableError
-from privacyfunnel.formatting import format_epsilon, format_number
+from privacyfunnel.formatting import format_epsilon, format_number, format_percent
 from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.sampling import RowKey
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.mechanisms.signatures import Signer, load_signed_protocol, read_signed_text
 from privacyfunnel.model.row_order_leak import OrderLeak
+from privacyfunnel.notebook_html import ShowsFacts
 from privacyfunnel.release.bound_table import BoundTable, TableLeak
 from privacyfunnel.release.findings.kept_columns import KeptColumn, kept_column_statements
 from privacyfunnel.release.private_design import model_scope_statement
+from privacyfunnel.release.published_table import PublishedTable
 from privacyfunnel.spec import ReleaseSpec
 from privacyfunnel.spec.checks import find_source
 from privacyfunnel.spec.fields import BLUR, DROP, ERROR
 from privacyfunnel.spec.keywords import accept_older_keywords, combine, require_spec
+from privacyfunnel.tables.readers.table_files import TableSource
 
 if TYPE_CHECKING:
     from privacyfunnel.release.ledger.repeats import LedgerReport
     from privacyfunnel.release.row_sampler import RowSampler
     from privacyfunnel.tables.coding.contingency import UnknownRows
-    from privacyfunnel.tables.readers.table_files import TableSource
     from privacyfunnel.tables.readers.table_interface import Table
 
 MODEL_PROMISE = "the promise is about the published model, whatever these rows are"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Applied:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Applied(ShowsFacts):
     """Rows drawn from a protocol, and what there is to say about them."""
 
     table: Any  # a frame of the kind that was given, or the path of the file that was written
@@ -61,6 +63,11 @@ class Applied:
     protocol_file: Path | None = None
     remembered: LedgerReport | None = None
     signer: Signer | None = None  # whose signature beside the protocol file was verified, if there is one
+
+    def _facts(self) -> list[tuple[str, str]]:
+        leak = "not measured: the rows do not carry the secret" if self.measured is None else str(self.measured)
+        told = [("rows", f"{self.rows:,}"), *self.sealed._facts()[:-1]]
+        return [*told, ("unchanged", f"{format_percent(self.unchanged)} of rows"), ("on these", leak)]
 
     @property
     def kept(self) -> tuple[str, ...]:
@@ -165,7 +172,7 @@ class Applied:
 
 @accept_older_keywords
 def apply(
-    protocol: SealedProtocol | str | Path,
+    protocol: SealedProtocol | PublishedTable | str | Path,
     frame: Any,
     spec: ReleaseSpec | None = None,
     *,
@@ -245,8 +252,12 @@ def apply_file(
         return publish(sampler, place, source, written, (book, salt), finish, spec=spec, of_secret=of_secret)
 
 
-def load_verified(protocol: SealedProtocol | str | Path, spec: ReleaseSpec) -> tuple[SealedProtocol, Signer | None]:
+def load_verified(
+    protocol: SealedProtocol | PublishedTable | str | Path, spec: ReleaseSpec
+) -> tuple[SealedProtocol, Signer | None]:
     """The protocol, and whose signature was verified where it is a file that was signed."""
+    if isinstance(protocol, PublishedTable):
+        protocol = protocol.sealed
     if not isinstance(protocol, SealedProtocol):
         return load_signed_protocol(protocol, signed_by=spec.signed_by)
     if spec.signed_by is not None:

@@ -12,6 +12,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from privacyfunnel.arrays import one_blas_thread
 from privacyfunnel.designs.curve import Point, line_name
 from privacyfunnel.designs.method_selection import AUTO, Choice, apply_default_use, make_design, resolve_method
 from privacyfunnel.designs.methods import Design, Options
@@ -236,6 +237,7 @@ def count_table(table: Table, spec: ReleaseSpec) -> Encoding:
     return encode(table, secret=secret, publish=publish, bins=bins, merges=merges, keep=keep, ids=ids)
 
 
+@one_blas_thread()
 def design_from_counts(
     contingency: Contingency, spec: ReleaseSpec, progress: Progress | None = None, kept: KeptCounts | None = None
 ) -> DesignResult:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from privacyfunnel.arrays import IntArray
 from privacyfunnel.designs.curve import Point
-from privacyfunnel.formatting import format_epsilon, format_factor, format_number, format_percent, format_percent_range
+from privacyfunnel.formatting import format_epsilon, format_factor, format_number, format_percent
 from privacyfunnel.hints import hint, word_for_python
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint
@@ -23,6 +23,7 @@ from privacyfunnel.release.findings.kept_columns import KeptColumn, kept_column_
 from privacyfunnel.release.findings.population import PopulationBound
 from privacyfunnel.release.notebook_page import Page, first_rows_html
 from privacyfunnel.release.private_design import design_statements, model_scope_statement, share_statements
+from privacyfunnel.release.published_table import PublishedTable, SavedRelease
 from privacyfunnel.spec import ReleaseSpec
 
 if TYPE_CHECKING:
@@ -33,11 +34,12 @@ NOT_FOR_POPULATION = "The promise holds for the people in the file. For others l
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Release:
+class Release(PublishedTable):
     """A sanitised table, the protocol it was drawn with, the request, and the findings about them.
 
     `table` is the frame to publish, or the path of its file, and `sealed` its protocol. `save(folder)` writes both,
-    `report()` draws the owner's page, `estimate(release.sealed, release.table)` is what an analyst gets back.
+    `report()` draws the owner's page; `estimate()`, `impute()` and `posterior()` give what an analyst gets back,
+    `audit(frame)` checks all of it, `apply(frame)` draws other rows.
     """
 
     table: Any
@@ -194,6 +196,11 @@ class Release:
         """
         return Path(import_module("privacyfunnel").save_release(self, Path(folder), suffix, force=force))
 
+    @staticmethod
+    def load(folder: str | Path) -> SavedRelease:
+        """A release that was saved: its table and protocol, with `estimate`, `impute`, `audit` and `apply`."""
+        return SavedRelease.load(folder)
+
     def report(self) -> Page:
         """The owner's page: what was promised, what an attacker could learn, what an analyst gets. For them alone."""
         # A release knows no report, which reads releases; the package, which is above all its parts, names one.
@@ -211,18 +218,13 @@ class Release:
         return facts_html("Release", self._facts()) + rows
 
     def _facts(self) -> list[tuple[str, str]]:
-        sealed, promise = self.sealed, self.sealed.promise
-        secret = " & ".join(sealed.domain.secret_columns)
-        asked = format_number(sealed.total_epsilon)
-        beliefs = promise.belief_bounds(0.3, sealed.certified_total)
+        *promised, kept = self.sealed._facts()
         return [
             ("rows", f"{self.rows:,}"),
-            ("published", " & ".join(at.name for at in sealed.domain.attributes)),
-            ("promise", f"{promise.name} about {secret}, ε = {asked}, certified {format_epsilon(sealed.epsilon)}"),
-            ("means", f"a belief of 30 % about {secret} may become {format_percent_range(*beliefs)}"),
+            *promised,
             ("method", self.method),
             ("unchanged", f"{format_percent(self.unchanged)} of rows"),
-            ("kept", f"{format_percent(self.share_kept)} of the information"),
+            kept,
             ("not promised", " ".join(map(word_for_python, self.not_promised))),
         ]
 

@@ -11,20 +11,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privacyfunnel.mechanisms.protocol_file import PROTOCOL
+from privacyfunnel.model.promises import Promise
+from privacyfunnel.model.uses.use import Use
 from privacyfunnel.release.release import Release
 from privacyfunnel.release.release_files import Destination, audience
 from privacyfunnel.release.release_run import ReleaseRun
 from privacyfunnel.spec import ReleaseSpec
 from privacyfunnel.spec.checks import find_source
 from privacyfunnel.spec.keywords import accept_older_keywords, combine, require_spec
+from privacyfunnel.tables.readers.table_files import TableSource
 
 if TYPE_CHECKING:
-    from privacyfunnel.model.promises import Promise
-    from privacyfunnel.model.uses.use import Use
     from privacyfunnel.release.ledger.ledger_file import Entry
     from privacyfunnel.release.ledger.repeats import LedgerReport
     from privacyfunnel.tables.coding.contingency import Contingency
-    from privacyfunnel.tables.readers.table_files import TableSource
 
 __all__ = ["Release", "sanitise", "sanitise_file"]
 

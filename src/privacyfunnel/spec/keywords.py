@@ -51,6 +51,11 @@ def accept_older_keywords(function: Callable[P, T]) -> Callable[P, T]:
         older = {name: kwargs.pop(name) for name in list(kwargs) if name not in known}
         if not older:
             return function(*args, **kwargs)
+        if "random_state" in older:
+            raise ParameterError(
+                "Draws that are published come from the operating system, and cannot be repeated. For tests there is "
+                "ReleaseSpec(seed=…), whose draws are marked as not for publication."
+            )
         if kwargs.get("spec") is not None:
             raise ParameterError(
                 f"{', '.join(older)} must be in the spec, as one was given. Write replace(spec, {next(iter(older))}=…)."

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from privacyfunnel.arrays import one_blas_thread
 from privacyfunnel.designs.optimal.count_skew import explain_skew
 from privacyfunnel.designs.optimal.solver_interface import Optimum, Progress, SolverRequest, StopReason
 from privacyfunnel.designs.optimal.solvers import find_solver
@@ -27,6 +28,7 @@ LARGEST_SETS = 20_000  # shares that sets of priors bound; each is a row and a c
 
 
 @explain_skew
+@one_blas_thread()
 def optimal(
     joint: Joint,
     promise: Promise,

@@ -150,6 +150,19 @@ def add_column(native: Any, entries: Any) -> tuple[Any, str]:
     return nw.maybe_reset_index(frame).with_columns(more).to_native(), name
 
 
+def convert_frame(native: Any, kind: str, like: Any) -> Any:
+    """A frame as one of pandas, with the index of another of its rows where that is of pandas too, or of polars."""
+    frame = nw.from_native(native, eager_only=True)
+    if kind == "polars":
+        return pl.DataFrame([_as_polars(column) for column in frame.iter_columns()])
+    import pandas as pd
+
+    index = like.index if isinstance(like, pd.DataFrame) else None
+    if frame.implementation.is_pandas():
+        return frame.to_native().set_axis(index, axis=0) if index is not None else frame.to_native()
+    return pd.DataFrame({name: frame[name].to_list() for name in frame.columns}, index=index)
+
+
 def _as_polars(series: "nw.Series[Any]") -> pl.Series:
     if series.dtype == nw.Object:  # anything may be in there; what is not missing has a text
         missing = series.is_null().to_list()
@@ -157,5 +170,5 @@ def _as_polars(series: "nw.Series[Any]") -> pl.Series:
         return pl.Series(series.name, [None if gone else str(entry) for entry, gone in entries], dtype=pl.String)
     try:
         return series.to_polars()
-    except ModuleNotFoundError:  # pandas goes through pyarrow, which need not be there
+    except ImportError:  # pandas goes through pyarrow, which need not be there
         return pl.Series(series.name, series.to_list(), strict=False)
