@@ -16,7 +16,6 @@ import polars as pl
 from rich.console import Console
 from rich.table import Table
 
-from privacyfunnel.audits.side_channel_audit import measure_leakage
 from privacyfunnel.designs.chain.step_order import chain_protocol
 from privacyfunnel.designs.optimal.optimum import optimal
 from privacyfunnel.designs.product.budgets import product_protocol
@@ -26,6 +25,7 @@ from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
 from privacyfunnel.model.protocols.channel_protocol import Protocol
 from privacyfunnel.model.protocols.product_protocol import ProductProtocol
+from privacyfunnel.release.findings.known_columns import measure_leakage
 from privacyfunnel.release.sanitise import sanitise
 from privacyfunnel.spec import ReleaseSpec
 from privacyfunnel.tables.readers.adult import ADULT_COLUMNS, write_adult_csv

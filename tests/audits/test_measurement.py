@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from privacyfunnel.audits.side_channel_audit import measure_leakage
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
 from privacyfunnel.model.protocols.channel_protocol import Protocol
 from privacyfunnel.model.protocols.product_protocol import ProductProtocol, pair_bounds
 from privacyfunnel.model.protocols.sparse_protocol import SparseProtocol
+from privacyfunnel.release.findings.known_columns import measure_leakage
 from tests.strategies import joints, protocols_for
 
 

@@ -21,7 +21,6 @@ from privacyfunnel.audits.draw_agreement import DrawAgreement, judge_draw
 from privacyfunnel.audits.matched_table import MatchedTable, find_row_order, secret_labels
 from privacyfunnel.audits.noise_audit import NoiseAudit, audit_noise
 from privacyfunnel.audits.published_file import FileAudit, audit_file
-from privacyfunnel.audits.side_channel_audit import SideChannel, side_channel
 from privacyfunnel.errors import ColumnError, GuaranteeError
 from privacyfunnel.formatting import format_epsilon
 from privacyfunnel.hints import hint
@@ -37,6 +36,7 @@ from privacyfunnel.release.findings.composition_leakage import (
     compose_releases,
     composition_leak,
 )
+from privacyfunnel.release.findings.known_columns import SideChannel, side_channel
 from privacyfunnel.release.findings.population import PopulationBound, population_bound
 from privacyfunnel.release.kept_counts import count_rows
 from privacyfunnel.release.model_design import group_table

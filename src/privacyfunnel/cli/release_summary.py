@@ -73,6 +73,7 @@ def content(release: Release) -> dict[str, Any]:
         "ledger": ledger_content(release),
         "not_for_people": release.not_for_people,
         "rows_alone": None if release.rows_alone is None else release.rows_alone.value,
+        "attackers": [each.to_dict() for each in release.findings.attackers],
         "people": None if release.people is None else release.people.to_dict(),
         "not_promised": release.not_promised_to_owner,
         "table": str(release.table),
@@ -100,6 +101,7 @@ def format_summary(release: Release) -> str:
             ("promise", promise_text(sealed, average_only=release.average_only)),
             ("means", _meaning_text(release, secret)),
             *_population_facts(release),
+            *([("knows better", release.findings.knows_better)] if release.findings.knows_better else []),
             (
                 "method",
                 method_text(release.method, release.worth)

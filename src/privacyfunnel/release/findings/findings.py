@@ -11,12 +11,16 @@ from privacyfunnel.mechanisms.sealing import exact_worst_leak
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import SRLIP
 from privacyfunnel.release.design import DesignResult
+from privacyfunnel.release.findings.attackers import Attacker, list_attackers, warn_of_attackers
+from privacyfunnel.release.findings.classifier import ClassifierLeak, classifier_leak
+from privacyfunnel.release.findings.known_columns import SideChannel, side_channel
 from privacyfunnel.release.findings.population import AT_A_GLANCE, PopulationBound, population_bound
 from privacyfunnel.release.findings.rare_values import rare_secret_advice, rare_value_advice
 from privacyfunnel.release.findings.sparseness import sparseness_advice
 from privacyfunnel.spec import ReleaseSpec
 
 T = TypeVar("T")
+SIDE_SECONDS = 1.5  # to measure the leakage to somebody who knows some columns
 
 
 class Findings:
@@ -56,6 +60,35 @@ class Findings:
         """What a record leaks to whoever knows the table's exact frequencies, in exact arithmetic."""
         law, joint = self._on_table
         return exact_worst_leak(law, self._design.sealed.promise.table_promise, joint).leak.epsilon
+
+    @cached_property
+    def known_columns(self) -> SideChannel | None:
+        """What leaks to somebody who knows some of the columns, under the prior of the promise."""
+        return side_channel(self._design.joint, self._design.sealed.mechanism, SIDE_SECONDS)
+
+    @cached_property
+    def classifier(self) -> ClassifierLeak | None:
+        """What leaks to somebody who fitted a classifier to the raw rows."""
+        law, joint = self._on_table
+        return classifier_leak(law, self._design.sealed.promise, joint)
+
+    @cached_property
+    def attackers(self) -> tuple[Attacker, ...]:
+        """Who knows better than the prior, and what they can learn: the questions of the owner's report."""
+        design = self._design
+        return list_attackers(
+            design.sealed,
+            frequencies=self.table_leak,
+            people=self.people,
+            not_for_people=design.not_for_people,
+            columns=self.known_columns,
+            classifier=self.classifier,
+        )
+
+    @property
+    def knows_better(self) -> str:
+        """Who can learn more than was promised, in one line; nothing where nobody was found to."""
+        return warn_of_attackers(self.attackers, self._design.sealed.total_epsilon)
 
     @property
     def _on_table(self) -> tuple[Mechanism, Joint]:
