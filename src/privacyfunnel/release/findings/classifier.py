@@ -15,8 +15,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import minimize
-from scipy.special import log_softmax
 
 from privacyfunnel.arrays import FloatArray, IntArray, Matrix
 from privacyfunnel.mechanisms.mechanism import Mechanism
@@ -126,6 +124,9 @@ def _loss(conditional: FloatArray, judged: IntArray) -> float:
 
 def _logistic(combos: IntArray, counts: IntArray) -> FloatArray:
     """P(s | x) by a multinomial logistic regression on the labels of the columns, (c, a)."""
+    from scipy.optimize import minimize  # slow to import, and of use for several columns only
+    from scipy.special import log_softmax
+
     c, starts = len(counts), np.concatenate([[0], np.cumsum(combos.max(axis=0) + 1)])
     features = combos + starts[:-1]  # (a, m), numbers of coefficients
     rows, d = counts.sum(axis=0), int(starts[-1]) + 1  # and an intercept
