@@ -82,10 +82,10 @@ def warn_of_attackers(found: tuple[Attacker, ...], promised: float) -> str:
     worse = []
     for each in found:
         if each.epsilon is not None and each.exceeds(promised):
-            size = "no bound" if math.isinf(each.epsilon) else f"× {format_factor(each.epsilon)}"
+            size = "no bound" if math.isinf(each.epsilon) else f"×{format_factor(each.epsilon)}"
             rows = f" for {format_percent(each.rows_beyond, up=True)} of rows" if each.rows_beyond else ""
             worse.append(f"{SHORT[each.name]} {size}{rows}")
-    return f"× {format_factor(promised)} is not promised to everybody: {', '.join(worse)}" if worse else ""
+    return f"×{format_factor(promised)} is not promised to everybody: {', '.join(worse)}" if worse else ""
 
 
 def _believers(sealed: SealedProtocol) -> list[Attacker]:

@@ -60,10 +60,10 @@ class ClassifierLeak:
 def classifier_leak(mechanism: Mechanism, promise: Promise, joint: Joint) -> ClassifierLeak | None:
     """The leak to somebody with a classifier, on the counts of the table; None where it takes too long to tell."""
     asked = next((each for each in promise.group_pairs(joint.c, joint.m, False) if not each.known), None)
-    listed = None if mechanism.sees_secret or asked is None else mechanism.explicit_protocol(MOST_CHANCES)
-    if listed is None or asked is None or joint.a * joint.c * joint.m > MOST_NUMBERS or joint.total < FOLDS:
+    channel = None if mechanism.sees_secret else _channel(mechanism)
+    if channel is None or asked is None or joint.a * joint.c * joint.m > MOST_NUMBERS or joint.total < FOLDS:
         return None
-    counts, channel = joint.weights.astype(np.int64), listed.channel.T
+    counts = joint.weights.astype(np.int64)
     folds = _split(counts)
     bases = [[_shares(counts - fold) for fold in folds]]
     if joint.m > 1:
@@ -89,6 +89,15 @@ def classifier_leak(mechanism: Mechanism, promise: Promise, joint: Joint) -> Cla
     ]
     blind = losses[0, PRIOR_ROWS[-1]]
     return ClassifierLeak(up, down, beyond[0], beyond[1], losses[number, m] / joint.total, blind / joint.total)
+
+
+def _channel(mechanism: Mechanism) -> Matrix | None:
+    """q(y | x), outputs × values; None where there are too many outputs to list."""
+    small = mechanism.table_protocol
+    if small is not None:
+        return small.channel.T
+    listed = mechanism.explicit_protocol(MOST_CHANCES)
+    return None if listed is None else listed.channel.T
 
 
 def _moves(asked: GroupPairs, p_sx: FloatArray, channel: Matrix) -> tuple[FloatArray, FloatArray]:
