@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
 from privacyfunnel.model.protocols.sparse_protocol import SparseProtocol
-from privacyfunnel.release.findings.known_columns import measure_leakage
+from privacyfunnel.release.findings.attacker_leaks import measure_leakage
 from tests.strategies import joints, protocols_for
 
 

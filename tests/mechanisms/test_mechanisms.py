@@ -15,7 +15,7 @@ from privacyfunnel.mechanisms.mechanism import Mechanism
 from privacyfunnel.mechanisms.sampling import RandomWords
 from privacyfunnel.mechanisms.sealing import MECHANISMS, certify, exact_worst_leak
 from privacyfunnel.model.promises import LDP, LIP, SRLIP
-from privacyfunnel.release.findings.known_columns import measure_leakage
+from privacyfunnel.release.findings.attacker_leaks import measure_leakage
 from privacyfunnel.release.output_layout import SETS, output_layout
 from tests.mechanisms.kinds import JOINT, MAKERS, ROWS, STREAM, VALUES, chances, codes_for, every_row, sealed_of
 

@@ -13,8 +13,8 @@ import pytest
 from privacyfunnel.cli.release_summary import content, format_summary
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LDP, LIP
-from privacyfunnel.release.findings import classifier
-from privacyfunnel.release.findings.classifier import classifier_leak
+from privacyfunnel.release.findings import attacker_leaks
+from privacyfunnel.release.findings.attacker_leaks import classifier_leak
 from privacyfunnel.release.release import Release
 from privacyfunnel.release.sanitise import sanitise
 from privacyfunnel.report.release_page import owner_page
@@ -109,15 +109,15 @@ def test_several_columns_are_learned_from_together() -> None:
     combos = np.stack(np.meshgrid(range(12), range(12), indexing="ij"), axis=-1).reshape(-1, 2)
     chance = 1 / (1 + np.exp(-(combos.sum(axis=1) - 11) / 2))
     counts = np.stack([ill := rng.binomial(4, chance), 4 - ill])
-    wide = classifier._logistic(combos, counts)
+    wide = attacker_leaks._logistic(combos, counts)
     assert (
         np.abs(wide[0] - chance).mean()
-        < np.abs(classifier._smooth(counts, classifier._shares(counts), 1.0)[0] - chance).mean()
+        < np.abs(attacker_leaks._smooth(counts, attacker_leaks._shares(counts), 1.0)[0] - chance).mean()
     )
 
 
 def test_what_takes_too_long_is_said_to_be_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(classifier, "MOST_NUMBERS", 1)
+    monkeypatch.setattr(attacker_leaks, "MOST_NUMBERS", 1)
     found = release(prior="table").findings.attackers[-1]
     assert found.epsilon is None
     assert "Not measured" in found.answer

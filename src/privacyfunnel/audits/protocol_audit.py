@@ -30,13 +30,13 @@ from privacyfunnel.mechanisms.protocol_file import find_protocol
 from privacyfunnel.mechanisms.sealing import SealedProtocol, certify, exact_worst_leak
 from privacyfunnel.mechanisms.signatures import Signer, load_signed_protocol
 from privacyfunnel.notebook_html import facts_html
+from privacyfunnel.release.findings.attacker_leaks import SideChannel, side_channel
 from privacyfunnel.release.findings.composition_leakage import (
     CompositionLeak,
     ReleaseComposition,
     compose_releases,
     composition_leak,
 )
-from privacyfunnel.release.findings.known_columns import SideChannel, side_channel
 from privacyfunnel.release.findings.population import PopulationBound, population_bound
 from privacyfunnel.release.kept_counts import count_rows
 from privacyfunnel.release.model_design import group_table
