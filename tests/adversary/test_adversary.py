@@ -4,7 +4,7 @@ import pytest
 
 from tests.adversary.__main__ import attack_once
 from tests.adversary.candidates import by_candidates, kinds
-from tests.adversary.cases import CASES, ONCE_BROKEN, OPTIONS, QUICK, SHORT
+from tests.adversary.cases import CASES, ONCE_BROKEN, OPTIONS, SHORT
 
 
 @pytest.mark.parametrize("name", SHORT)
@@ -22,7 +22,7 @@ def test_what_was_broken_once_holds_or_is_refused(name: str) -> None:
 
 def test_codes_by_the_tables_own_counts_tell_the_last_person_as_the_limits_say() -> None:
     """Not promised: docs/limits.md says so, and that a published model mends it."""
-    by_codes = by_candidates("sanitised.csv", kinds, *QUICK)
+    by_codes = by_candidates("sanitised.csv", kinds)
     assert attack_once(by_codes, 0, seed=33, rows=0, releases=3).broken
 
 
