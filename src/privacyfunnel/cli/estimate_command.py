@@ -30,6 +30,7 @@ class EstimationMethod(StrEnum):
     ML = "ml"
     PROJECTION = "projection"
     INVERSION = "inversion"
+    LINEAR = "linear"
 
 
 class Target(StrEnum):
@@ -56,7 +57,7 @@ def estimate(
         typer.Option("--columns", help="What to tabulate: a column, or a,b for the two together. Repeat for more."),
     ] = None,
     method: Annotated[
-        EstimationMethod | None, typer.Option("--method", help="Left out: the one with the least error.")
+        EstimationMethod | None, typer.Option("--method", help="Left out: one whose intervals cover.")
     ] = None,
     level: Annotated[float, typer.Option("--level", help="How often intervals should cover.")] = 0.95,
     target: Annotated[
@@ -148,7 +149,12 @@ def format_summary(found: Estimates, files: list[Path]) -> str:
     return "\n".join(lines)
 
 
-_METHODS = {"ml": "maximum likelihood", "projection": "projection", "inversion": "inversion"}
+_METHODS = {
+    "ml": "maximum likelihood",
+    "projection": "projection",
+    "inversion": "inversion",
+    "linear": "linear estimates",
+}
 
 
 def _heading(table: ShareTable, *, differ: bool) -> str:
