@@ -135,7 +135,6 @@ def test_the_whole_epsilon_is_shared_and_the_share_can_be_fixed() -> None:
         {"promise": LIP(1.0), "epsilon": None},
         {"promise": "ldp"},
         {"promise": SRLIP(1.0), "epsilon": None, "publish": ["town", "sex"], "gap": 0.05},
-        {"publish": ["town", "sex"], "method": "product"},
         {"publish": ["town", "age"], "bins": {"age": [30, 60]}, "method": "chain", "use": "information"},
         {"publish": ["town", "sex"], "method": "forced-response"},
         {"publish": "age", "bins": {"age": [30, 60, 500]}},

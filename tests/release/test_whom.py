@@ -63,8 +63,6 @@ def test_where_they_cannot_be_these_rows_are_and_one_sentence_says_why(
 def test_what_was_asked_for_is_never_fallen_back_from_and_a_fault_of_the_order_is_told() -> None:
     with pytest.raises(ParameterError, match="too few"):
         released(table(300), population=0.95)
-    with pytest.raises(ParameterError, match="budgets are for the method product"):
-        released(table(3000), population="auto", budgets=[0.1])
     with pytest.raises(ParameterError, match="between 0 and 1"):
         released(table(3000), population="often")
 

@@ -14,7 +14,6 @@ from privacyfunnel.spec.kinds import (
     ANY_PATH,
     ANY_TEXT,
     BINS,
-    BUDGETS,
     DATE,
     DESIGN_EPSILON,
     FLAG,
@@ -46,7 +45,6 @@ METHODS = (
     "optimal",
     "forced-response",
     "chain",
-    "product",
     "randomised-response",
     "unary-encoding",
     "conditional-reporting",
@@ -101,7 +99,6 @@ OPTIONS: Mapping[str, Mapping[str, Option]] = {
         "ordered": Option(ORDERED, {"size": ["S", "M", "L"]}, "COLUMN=ORDER", DESIGNING),
         "method": Option(method_name(*METHODS), "auto", "METHOD", DESIGNING, choices=METHODS),
         "chain_order": Option(NAMES, ["town", "age"], "COLUMN", DESIGNING),
-        "budgets": Option(BUDGETS, [0.2, 0.3], "BUDGETS", DESIGNING),
         "gap": Option(number(above=0), 0.001, "NATS", DESIGNING),
         "time_limit": Option(number(above=0), 60.0, "SECONDS", DESIGNING),
     },
@@ -191,11 +188,10 @@ HELP: Mapping[str, str] = {
     "statistics:queries.csv, statistics:weights.csv), balanced (statistics with 99 % of the information, "
     "or balanced:0.97). Default: statistics where possible.",
     "ordered": "A column with ordinal values: size=S,M,L. Numbers and bins need none.",
-    "method": "auto, optimal, forced-response, chain, product, randomised-response, unary-encoding or conditional-"
+    "method": "auto, optimal, forced-response, chain, randomised-response, unary-encoding or conditional-"
     "reporting. Default: auto, the optimum, or with too many combinations a forced response, or a chain for "
     "information.",
     "chain_order": "For chain: the columns in the order in which they are published.",
-    "budgets": "For product: sound, paper, or an ε per column (0.2,0.3). Default: searched.",
     "gap": "Stop when the proof is within this many nats of the optimum.",
     "time_limit": "Stop after so many seconds with the best so far and its bound. "
     "Default: 60 seconds of counted work, alike on all machines.",
