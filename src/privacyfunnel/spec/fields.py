@@ -95,7 +95,7 @@ OPTIONS: Mapping[str, Mapping[str, Option]] = {
         "sees_secret": Option(FLAG, commands=DESIGNING),
     },
     "Use and method": {
-        "use": Option(ANY_TEXT, "statistics", "USE[:…]", DESIGNING, common=True),
+        "use": Option(ANY_TEXT, "statistics", "USE[:…]", DESIGNING),
         "ordered": Option(ORDERED, {"size": ["S", "M", "L"]}, "COLUMN=ORDER", DESIGNING),
         "method": Option(method_name(*METHODS), "auto", "METHOD", DESIGNING, choices=METHODS),
         "chain_order": Option(NAMES, ["town", "age"], "COLUMN", DESIGNING),
