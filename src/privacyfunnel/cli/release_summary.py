@@ -249,7 +249,7 @@ def certificate_text(sealed: Any) -> str:
     asked = sealed.promise.epsilon
     if sealed.epsilon > asked:
         return f"certified ε = {sealed.epsilon:.1e}, the least that 64-bit integers can show"
-    return f"certified ε = {text_format.format_epsilon(sealed.epsilon)} {sealed.mechanism.check_method}"
+    return f"certified ε = {text_format.format_epsilon(sealed.epsilon)} {sealed.mechanism.describe_check()}"
 
 
 def meaning(promise: Promise, epsilon: float, secret: str, commonest: float | None = None) -> str:

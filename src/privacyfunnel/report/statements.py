@@ -110,8 +110,9 @@ def scope_answers(release: Release, side: SideChannel | None) -> list[tuple[str,
         answer += f" {to_sentence(people.rare_alone)}"
     rows = (f"these {release.rows:,} rows", _rows_answer(sealed, sealed.epsilon))
     if sealed.model is not None:
-        leak = format_factor(release.findings.table_leak)
-        rows = ("somebody who knows the table's exact frequencies", f"Not promised. Measured: a factor of {leak}.")
+        leak = release.findings.table_leak
+        measured = "" if leak is None else f" Measured: a factor of {format_factor(leak)}."
+        rows = ("somebody who knows the table's exact frequencies", f"Not promised.{measured}")
     answers = [*_model_answers(sealed), rows, ("the population they were sampled from", answer)]
     if side is not None:
         answers.append(("somebody who knows some of the columns", _side_channel_answer(side, sealed)))
@@ -130,7 +131,7 @@ def public_scope_answers(sealed: SealedProtocol) -> list[tuple[str, str]]:
 def _model_answers(sealed: SealedProtocol) -> list[tuple[str, str]]:
     if sealed.model is None:
         return []
-    most, how = format_factor(sealed.total_epsilon), sealed.mechanism.check_method
+    most, how = format_factor(sealed.total_epsilon), sealed.mechanism.describe_check()
     sure = f"Yes, by a factor of at most {most}, checked {how}: anybody can repeat that from {PROTOCOL} alone."
     return [("somebody who believes the published model", sure)]
 
@@ -138,7 +139,7 @@ def _model_answers(sealed: SealedProtocol) -> list[tuple[str, str]]:
 def _rows_answer(sealed: SealedProtocol, epsilon: float) -> str:
     if sealed.has_noisy_design:
         return "No. A private design knows noisy counts only; it promises for the population."
-    how = f"checked {sealed.mechanism.check_method}, on the integers that the draw used"
+    how = f"checked {sealed.mechanism.describe_check()}, on the integers that the draw used"
     return f"Yes, by a factor of at most {format_factor(epsilon)}, {how}."
 
 
@@ -387,7 +388,7 @@ def provenance(release: Release, occasion: Occasion) -> list[tuple[str, str]]:
         ("published", column_names(sealed)),
         ("method", release.method + (", which sees the secret" if sealed.sees_secret else "")),
         ("reason", to_sentence(release.reason) if release.reason else ""),
-        ("certified", f"ε = {format_epsilon(sealed.epsilon)} {sealed.mechanism.check_method}"),
+        ("certified", f"ε = {format_epsilon(sealed.epsilon)} {sealed.mechanism.describe_check()}"),
         *_information_facts(sealed),
         ("use", purpose),
         ("sparseness", release.sparse),
