@@ -22,22 +22,26 @@ ones, which `decoy_slacks.py` proves. Records that the model rules out are alway
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privacyfunnel.arrays import BoolArray, FloatArray, IntArray, WordArray, freeze
-from privacyfunnel.errors import ParameterError, ProtocolFileError, SolverError
-from privacyfunnel.mechanisms.exact_arithmetic import exp_below, float_below
+from privacyfunnel.arrays import BoolArray, FloatArray, IntArray, Matrix, WordArray, freeze
+from privacyfunnel.errors import ParameterError, ProtocolFileError, SizeError, SolverError
+from privacyfunnel.mechanisms.draw_tally import DrawTally
+from privacyfunnel.mechanisms.exact_arithmetic import ExactLeak, exp_below, float_below
+from privacyfunnel.mechanisms.mechanism import DescribableProtocol, Mechanism, Model, ObservationModels
 from privacyfunnel.mechanisms.sampling import KeyStream, RandomWords
-from privacyfunnel.mechanisms.unlisted_mechanism import UnlistedMechanism
+from privacyfunnel.model.comparisons import Comparisons
+from privacyfunnel.model.credal.credal_sets import CredalSets
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.protocols.channel_protocol import Labels
+from privacyfunnel.model.protocols.sparse_protocol import Measurable
 from privacyfunnel.model.published.tree_model import UNIT, CodeArray, TreeModel
 
 LEVELS = 1 << 12  # of the features r / (1 + r) by which records are classified
@@ -98,6 +102,59 @@ class SecretEvents:
                 for s in inside[1:]:
                     found[:, event] += weights[event, s] * ratios[:, s]
         return found
+
+
+class UnlistedMechanism(Mechanism):
+    """A mechanism for which any combination of labels is an input, a record of codes, also one that was never seen.
+
+    What needs a list of inputs or outputs is not computed: those who ask get None, or a `SizeError` that says so.
+    """
+
+    lists_inputs: ClassVar[bool] = False
+    no_table_reason: ClassVar[str] = "any combination of labels is an input of this mechanism, and none is listed"
+    sees_secret = False
+
+    @property
+    def inputs(self) -> int:
+        return 0
+
+    @property
+    def protocol(self) -> DescribableProtocol:
+        self._refuse()
+
+    def worst(self, comparisons: Comparisons) -> ExactLeak:
+        self._refuse()
+
+    def worst_credal_leak(self, sets: CredalSets) -> ExactLeak:
+        self._refuse()
+
+    def restrict_inputs(self, inputs: IntArray) -> Self:
+        return self
+
+    def measurable_protocol(self, most: int) -> Measurable | None:
+        return None
+
+    def tally(self) -> DrawTally:
+        self._refuse()
+
+    def value_joint(self, joint: Joint) -> tuple[tuple[IntArray, Matrix], ...]:
+        self._refuse()
+
+    def likely_probability(self, likely: Sequence[IntArray], joint: Joint) -> float:
+        self._refuse()
+
+    def unchanged_outputs(self, labels: Sequence[tuple[str, ...]], combos: IntArray) -> NDArray[Any]:
+        return combos
+
+    def observation(self, shapes: ObservationModels[Model]) -> Model:
+        self._refuse()
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any], sees_secret: bool, combos: IntArray) -> Self:
+        raise ProtocolFileError(f"a {cls.kind} mechanism is read with its model; this file states none. Make it again.")
+
+    def _refuse(self) -> NoReturn:
+        raise SizeError(f"This is measured where outputs can be listed; {self.no_table_reason}.")
 
 
 @dataclass(frozen=True, eq=False)

@@ -37,11 +37,11 @@ from privacyfunnel.mechanisms.chain import ChainMechanism
 from privacyfunnel.mechanisms.channel import ChannelMechanism
 from privacyfunnel.mechanisms.decoy_slacks import PROOF_SEED, check_slacks
 from privacyfunnel.mechanisms.exact_arithmetic import NO_LEAK, ExactLeak, exp_below, larger_leak
+from privacyfunnel.mechanisms.file_parts import parse_channel, parse_model, parse_shares
 from privacyfunnel.mechanisms.forced_mechanism import ForcedResponseMechanism
 from privacyfunnel.mechanisms.input_domain import (
     ColumnShares,
     Domain,
-    shares_from_json,
     shares_to_json,
     substitutes_from_json,
     substitutes_to_json,
@@ -72,7 +72,6 @@ SMALLEST_EPSILON = 2.0**-30
 NOT_RETURNED = "It was not returned and no row was sanitised."
 FEWEST_BITS = 20  # a sliver of up to 2^-20 makes up for rounding
 NATS = 1e-9  # by how much rounding may bring stated amounts of information out of order
-DISTRIBUTION = 1e-9  # by how much rounding may keep a stated distribution from summing to 1
 MECHANISMS: Mapping[str, type[Mechanism]] = {
     law.kind: law
     for law in (
@@ -253,7 +252,7 @@ class SealedProtocol:
         kept, whole, bound = (certificate[f"{name}_nats"] for name in ("information", "entropy", "bound"))
         if not (0 <= kept <= whole + NATS and (bound is None or bound >= kept - NATS)):
             raise ProtocolFileError("the information kept must lie between 0 and its bounds; it does not.")
-        model = _parse_model(content, domain, promise)
+        model = parse_model(content, domain, promise)
         if isinstance(model, WideModel):
             law: Mechanism = RealOrSynthetic.restore(content["law"], model.tree, promise)
         else:
@@ -276,11 +275,11 @@ class SealedProtocol:
             information_error=float(certificate.get("information_error_nats", 0.0)),
             entropy=float(whole),
             bound=None if bound is None else float(bound),
-            induced=None if content["induced"] is None else _parse_channel(content["induced"], domain, law),
+            induced=None if content["induced"] is None else parse_channel(content["induced"], domain, law),
             for_publication=content["for_publication"],
             outcomes=outcomes_from_json(content, law, domain),
             substitutes=substitutes_from_json(content, len(domain.combos), law.sees_secret),
-            shares=_parse_shares(content, domain, promise),
+            shares=parse_shares(content, domain, promise),
             model=model,
         )
 
@@ -426,52 +425,6 @@ def _induced_channel(mechanism: Mechanism, joint: Joint) -> FloatArray | None:
     if table is None:
         return None
     return np.asarray(table.joint_with_values(joint) / joint.p_x[:, None])
-
-
-def _parse_channel(rows: list[list[float]], domain: Domain, mechanism: Mechanism) -> FloatArray:
-    """The channel from values to outputs that a file states: a distribution over the law's outputs for every value."""
-    values, listed = len(domain.combos), mechanism.table_protocol
-    outputs = 0 if listed is None else len(listed.outputs)
-    if len(rows) != values or any(len(row) != outputs for row in rows):
-        raise ProtocolFileError(
-            f"the channel from values to outputs must have a chance for each of {values} values and {outputs} outputs; "
-            "it has not. Make the file again."
-        )
-    channel = np.array(rows, dtype=np.float64)
-    if not bool((np.abs(channel.sum(axis=1) - 1) <= DISTRIBUTION).all()):
-        raise ProtocolFileError(f"the channel from {values} values to outputs must be distributions; it is not.")
-    return channel
-
-
-def _parse_shares(content: Mapping[str, Any], domain: Domain, promise: Promise) -> ColumnShares | None:
-    """The shares that a file states; a private design has none, for they would undo its noise."""
-    shares, people = shares_from_json(content, domain), promise.population
-    if shares is not None and people is not None and people.rule.design_epsilon is not None:
-        raise ProtocolFileError("a private design must not state exact shares; it does.")
-    return shares
-
-
-def _parse_model(content: Mapping[str, Any], domain: Domain, promise: Promise) -> PublishedModel | None:
-    """The model that a file states: of its values, with the ε that its records leave of the whole."""
-    if "model" not in content:
-        return None
-    stated, secret = content["model"], " & ".join(domain.secret_columns)
-    if (content["kind"] == RealOrSynthetic.kind) != ("tables" in stated):
-        raise ProtocolFileError(f"a tree is the model of a {RealOrSynthetic.kind} mechanism, and of no other.")
-    model: PublishedModel
-    if "tables" in stated:
-        model = WideModel.from_json(stated, secret, domain.attributes)
-    else:
-        model = TableModel.from_json(stated)
-        if model.weights.shape[1] != len(domain.combos):
-            raise ProtocolFileError(
-                f"a model must have a column for each of {len(domain.combos)} values; it has {model.weights.shape[1]}."
-            )
-    if Fraction(promise.epsilon) + model.epsilon > model.total:
-        raise ProtocolFileError("the ε of records and model must add up to the whole ε at most; it is more.")
-    if content["sees_secret"] or promise.population is not None or "shares" in content:
-        raise ProtocolFileError("a protocol with a published model must not see the secret nor state exact shares.")
-    return model
 
 
 def _ratio_limit(promise: Promise) -> Fraction:

@@ -238,7 +238,7 @@ def count_table(table: Table, spec: ReleaseSpec) -> Encoding:
     ids = make_row_ids(spec.row_id, table.columns)
     secret, publish, keep = spec.secret, spec.publish, spec.read_columns
     if spec.domain_file is not None:
-        wide = is_wide(spec)
+        wide = spec.publishes_model and is_wide(spec)
         return spec.domain_file.encode(table, secret=secret, publish=publish, keep=keep, ids=ids, unlisted=wide)
     bins, merges = spec.bin_rules, spec.merges
     return encode(table, secret=secret, publish=publish, bins=bins, merges=merges, keep=keep, ids=ids)
@@ -256,7 +256,7 @@ def design_from_counts(
     why_not, alone = "", None
     fitted: FittedModel | FittedWideModel | None = None
     wide: WideDesign | None = None
-    if is_wide(spec):
+    if spec.publishes_model and is_wide(spec):
         fitted = fit_wide(contingency, spec)
         contingency, joint = fitted.contingency, fitted.joint
         found, wide = _run_wide(fitted, asked)

@@ -19,8 +19,11 @@ from privacyfunnel.arrays import IntArray
 from privacyfunnel.designs.method_selection import AUTO
 from privacyfunnel.designs.methods import REAL_OR_SYNTHETIC
 from privacyfunnel.designs.size_limits import CONDITIONED_WELL
-from privacyfunnel.designs.wide.real_or_synthetic_design import WideDesign, design_real_or_synthetic
-from privacyfunnel.designs.wide.wide_information import measure_information
+from privacyfunnel.designs.wide.real_or_synthetic_design import (
+    WideDesign,
+    design_real_or_synthetic,
+    measure_information,
+)
 from privacyfunnel.errors import ColumnError, ParameterError
 from privacyfunnel.formatting import format_number
 from privacyfunnel.hints import hint
@@ -61,12 +64,12 @@ LARGEST_TOTAL = 30  # with which labels are found: chances below 1e-24 are not t
 
 
 def is_wide(spec: ReleaseSpec) -> bool:
-    """Whether records are real or synthetic: where that was asked for, or where columns are too many for a list.
+    """Whether records of a published model are real or synthetic: if asked for, or with too many columns for a list.
 
     The spec alone decides, and never what the table holds: with labels in a domain file by how many combinations they
     have, else from three columns on.
     """
-    if not spec.publishes_model or spec.method not in (AUTO, REAL_OR_SYNTHETIC):
+    if spec.method not in (AUTO, REAL_OR_SYNTHETIC):
         return False
     if spec.method == REAL_OR_SYNTHETIC:
         return True
