@@ -58,7 +58,7 @@ OPTIONS: Mapping[str, Option] = {
         f"method {name}": Option("method", ("--method", name))
         for name in ("optimal", "forced-response", "randomised-response", "unary-encoding", "conditional-reporting")
     },
-    **{f"method {name}": Option("method", ("--method", name), TWO) for name in ("chain", "product")},
+    "method chain": Option("method", ("--method", "chain"), TWO),
     **{
         f"for {name}": Option("use", ("--for", name))
         for name in ("information", "values", "statistics", "balanced:0.9")

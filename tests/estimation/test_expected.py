@@ -43,8 +43,6 @@ def released(method: str, publish: tuple[str, ...]) -> Release:
         ("unary-encoding", ("colour",), ("colour",)),
         ("conditional-reporting", ("colour",), ("colour",)),
         ("randomised-response", ("colour", "size"), ("colour", "size")),
-        ("product", ("colour", "size"), ("size",)),
-        ("product", ("colour", "size"), ("colour", "size")),
         ("chain", ("colour", "size"), ("size",)),
     ],
 )

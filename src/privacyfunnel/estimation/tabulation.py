@@ -56,7 +56,7 @@ def estimate(
     Raises
     ------
     SizeError
-        If a table that was asked for by name, or all of them, would take too large a channel of a product or a chain.
+        If a table that was asked for by name, or all of them, would take too large a channel of a chain.
     """
     by = (by,) if isinstance(by, str) else tuple(by)
     if isinstance(protocol, Release):

@@ -127,7 +127,7 @@ class ChainTally:
                 yield counts[None, mine], step.numerator[None, mine] / UNIT
 
     @property
-    def pooled_counts(self) -> Iterator[PooledCounts]:
+    def pool_counts(self) -> Iterator[PooledCounts]:
         """By the labels that a step shows, over all its contexts, step by step."""
         for counts, step in zip(self._counts, self._mechanism.steps, strict=True):
             starts = step.cell_starts

@@ -73,11 +73,11 @@ class SecretEvents:
     def from_promise(cls, promise: Promise, secrets: int, attributes: int) -> SecretEvents:
         """The events of a promise about everybody, whoever looks at the table and knows no record's values."""
         blocks = list(promise.group_pairs(secrets, attributes, sees_secret=False))
-        if len(blocks) != 1 or blocks[0].known or promise.population is not None or promise.components is not None:
+        others = promise.population is not None or promise.components is not None or promise.odds is not None
+        if len(blocks) != 1 or blocks[0].known or others:
             raise ParameterError(
                 "Real or synthetic records keep promises about everybody under one model, such as LIP and LDP; "
-                f"{promise.name} compares {len(blocks)} kinds of people. Promise LIP, or publish fewer columns by "
-                "another method."
+                f"this {promise.name} is about more. Promise LIP without more, or publish fewer columns by another method."
             )
         pairs = blocks[0].pairs
         return cls(blocks[0].groups, np.concatenate([pairs, pairs[:, ::-1]]), float_below(exp_below(promise.epsilon)))
@@ -304,7 +304,7 @@ class RealOrSynthetic(UnlistedMechanism):
         while len(rows):
             rounds = min(max(PROPOSALS // len(rows), 1), 64)
             draws = np.arange(first, first + rounds * per_proposal)
-            words = random_words.scattered_words(rows, draws).reshape(rounds, per_proposal, len(rows))
+            words = random_words.scatter_words(rows, draws).reshape(rounds, per_proposal, len(rows))
             proposals, of_class = self.propose(words.transpose(1, 0, 2).reshape(per_proposal, -1)[1:])
             chance = self.acceptance[np.tile(classes[rows], rounds), of_class].astype(np.uint64)
             accepted = (words[:, 0].reshape(-1) & np.uint64(UNIT - 1)) < chance

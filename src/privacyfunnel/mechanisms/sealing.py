@@ -48,7 +48,6 @@ from privacyfunnel.mechanisms.input_domain import (
 )
 from privacyfunnel.mechanisms.mechanism import DescribableProtocol, Mechanism
 from privacyfunnel.mechanisms.outcomes import Outcomes, outcomes_from_json, outcomes_to_json
-from privacyfunnel.mechanisms.product import ProductMechanism
 from privacyfunnel.mechanisms.protocol_file import content_digest, find_protocol, from_text, read_text, to_text
 from privacyfunnel.mechanisms.real_or_synthetic import RealOrSynthetic
 from privacyfunnel.mechanisms.sampling import KeyStream, WordStream
@@ -59,7 +58,6 @@ from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.protocols.channel_protocol import Protocol
 from privacyfunnel.model.protocols.comparable import Comparable
 from privacyfunnel.model.protocols.forced_response import ForcedResponse
-from privacyfunnel.model.protocols.product_protocol import ProductProtocol
 from privacyfunnel.model.protocols.sparse_protocol import SparseProtocol
 from privacyfunnel.model.protocols.unary_encoding import UnaryEncoding
 from privacyfunnel.model.published.published_model import PublishedModel
@@ -77,7 +75,6 @@ MECHANISMS: Mapping[str, type[Mechanism]] = {
     for law in (
         ChannelMechanism,
         UnaryEncodingMechanism,
-        ProductMechanism,
         ChainMechanism,
         ForcedResponseMechanism,
         RealOrSynthetic,
@@ -393,11 +390,6 @@ def _(protocol: SparseProtocol, joint: Joint, sliver: float) -> ChannelMechanism
 @build_mechanism.register
 def _(protocol: UnaryEncoding, joint: Joint, sliver: float) -> UnaryEncodingMechanism:
     return UnaryEncodingMechanism.from_protocol(protocol, sliver)
-
-
-@build_mechanism.register
-def _(protocol: ProductProtocol, joint: Joint, sliver: float) -> ProductMechanism:
-    return ProductMechanism.from_protocol(protocol.mix_constant(joint, sliver) if sliver else protocol)
 
 
 @build_mechanism.register

@@ -8,18 +8,20 @@ Each noisy count M_{s,x} is drawn towards what independence would make of it, th
 
 each row scaled to R_s; λ_s is taken apart over columns with more noise. Secrets whose noisy total is small are one
 group, about which the model says something; about each of them alone the noise says nothing. Secrets that are not
-listed go with values as everybody does.
+listed go with values as everybody does. The M themselves are published too, summed over each group: of the table's
+shares they tell what p̃ blurs, and whoever estimates shares weighs them by their noise.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privacyfunnel.arrays import BoolArray, FloatArray, IntArray
 from privacyfunnel.errors import DistributionError
@@ -36,11 +38,24 @@ MOST_TERMS = 40  # of a sum of noise whose chances are listed
 TESTS = 3  # by which one person could bring a label about
 
 
+@dataclass(frozen=True, eq=False)
+class MeasuredCounts:
+    """Counts with noise of the secrets that a model lists: a row per group of them, a column per value."""
+
+    cells: IntArray
+    variance: FloatArray  # of the noise in each
+
+    def __post_init__(self) -> None:
+        if self.cells.ndim != 2 or self.cells.shape != self.variance.shape or not (self.variance > 0).all():
+            raise DistributionError("Every noisy count must have the variance of its noise; some have not.")
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TableModel(PublishedModel):
     """p̃(s, x) as it stands in a protocol file: integers, what their rows stand for, and what ε was spent on them."""
 
     weights: IntArray  # groups of secrets × values, each at least 1
+    counts: MeasuredCounts | None = None  # the M that p̃ was made from; None in files of earlier versions
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -48,18 +63,33 @@ class TableModel(PublishedModel):
             raise DistributionError("A model must have a row of integers for each group of secrets; this one has not.")
         if (self.weights < 1).any():
             raise DistributionError("Every secret of a model must be able to go with every value; some cannot.")
+        listed = (sum(map(bool, self.groups)), self.weights.shape[1])
+        if self.counts is not None and self.counts.cells.shape != listed:
+            raise DistributionError("A model must have noisy counts for each group that it lists; this one has not.")
 
     def joint(self, attributes: tuple[Attribute, ...], combos: IntArray, secret_name: str) -> Joint:
         """p̃ over these values."""
         return Joint(self.weights, self.secrets, attributes, combos, secret_name)
 
     def to_json(self) -> dict[str, Any]:
-        return {**super().to_json(), "weights": self.weights.tolist()}
+        noisy = self.counts
+        measured = {} if noisy is None else {"counts": noisy.cells.tolist(), "noise_variance": noisy.variance.tolist()}
+        return {**super().to_json(), "weights": self.weights.tolist(), **measured}
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> TableModel:
         """The model that a protocol file states."""
-        return cls(weights=np.array(content["weights"], dtype=np.int64), **facts_from_json(content))
+        counts = None
+        if "counts" in content:
+            counts = MeasuredCounts(_rectangle(content["counts"], np.int64), _rectangle(content["noise_variance"]))
+        return cls(weights=np.array(content["weights"], dtype=np.int64), counts=counts, **facts_from_json(content))
+
+
+def _rectangle(rows: Sequence[Sequence[float]], dtype: type[Any] = np.float64) -> NDArray[Any]:
+    """Rows of one length as an array."""
+    if len(set(map(len, rows))) != 1:
+        raise DistributionError("The noisy counts of a model must fill a table; these do not.")
+    return np.array(rows, dtype=dtype)
 
 
 def noise_variance(rate: Fraction) -> float:
