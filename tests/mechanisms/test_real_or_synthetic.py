@@ -207,5 +207,5 @@ def test_a_mechanism_is_read_as_it_was_written() -> None:
 
 
 def test_a_promise_against_those_who_know_columns_is_refused() -> None:
-    with pytest.raises(ParameterError, match="SRLIP compares"):
+    with pytest.raises(ParameterError, match="SRLIP is about more"):
         design_real_or_synthetic(random_model(np.random.default_rng(0), 2, [2, 2]), SRLIP(1.0))

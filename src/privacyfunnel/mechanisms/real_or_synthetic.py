@@ -77,7 +77,7 @@ class SecretEvents:
         if len(blocks) != 1 or blocks[0].known or others:
             raise ParameterError(
                 "Real or synthetic records keep promises about everybody under one model, such as LIP and LDP; "
-                f"this {promise.name} is about more. Promise LIP without more, or publish fewer columns by another method."
+                f"this {promise.name} is about more. Promise LIP alone, or publish fewer columns by another method."
             )
         pairs = blocks[0].pairs
         return cls(blocks[0].groups, np.concatenate([pairs, pairs[:, ::-1]]), float_below(exp_below(promise.epsilon)))
