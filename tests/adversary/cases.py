@@ -191,7 +191,12 @@ def _cases() -> dict[str, Attack]:
         f"people, {promise}": people.by_samples(people.typical_values, (), promise=promise)
         for promise in ("lip", "ldp")
     }
-    found["people, rare secrets, seen or not"] = people.by_samples(people.rare_secrets, (), naming=people.pool_of_all)
+    found["people, rare secrets, seen or not"] = people.by_samples(
+        people.rare_secrets, QUICK, grouping=people.pool_of_all
+    )
+    found["people, rare values merged"] = people.by_samples(
+        people.values_near_the_limit, ("--merge-rare", people.FEWEST, *QUICK)
+    )
     return found
 
 

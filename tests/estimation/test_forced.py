@@ -208,7 +208,7 @@ def test_a_column_of_thousands_of_values_is_told_without_its_channel(monkeypatch
         dict(zip(of, p.tolist(), strict=True)) for of, p in ((joint.values, joint.p_x), (near.labels, near.half_widths))
     )
     p, within = (np.array([of[cell.labels] for cell in table.cells]) for of in (held, told))
-    assert table.method == "ml"
+    assert table.method == "inversion"
     assert share.sum() == pytest.approx(1.0)
     assert ((lower <= p) & (p <= upper)).mean() > 0.94
     assert (np.abs(share - p) <= within).mean() > 0.9  # what is expected is a normal law, of few rows each

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.atomic_files import atomic_file
-from privacyfunnel.deprecation import DeprecatedAlias
 from privacyfunnel.errors import (
     DistributionError,
     GuaranteeError,
@@ -100,9 +99,6 @@ class SealedProtocol:
     substitutes: IntArray | None = None  # inputs that stand for values which are not known, where there are any
     shares: ColumnShares | None = None  # of the published columns, where their owner publishes them
     model: PublishedModel | None = None  # the prior that the promise is about, where it is published
-
-    law = DeprecatedAlias("mechanism")
-    certified_on = DeprecatedAlias("certified_inputs")
 
     @property
     def sees_secret(self) -> bool:

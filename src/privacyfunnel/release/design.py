@@ -144,6 +144,7 @@ def design(
     per combination, the spec's `counts` is the column with the number of rows of each.
     """
     from privacyfunnel.tables.readers.lazy_frames import count_in_engine, frame_table
+    from privacyfunnel.tables.readers.persons import frame_by_persons
 
     spec = combine(
         spec,
@@ -155,7 +156,7 @@ def design(
         bins=bins,
         merge_rare=merge_rare,
     ).require_columns()
-    table = frame_table(frame)
+    table = frame_by_persons(frame_table(frame), spec.person, spec.person_row, (*spec.secret, *spec.publish))
     if spec.counts is not None:
         return design_from_counts(_count_table_contingency(table, spec), spec).sealed
     check_hazards(table, spec)
