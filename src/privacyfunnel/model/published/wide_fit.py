@@ -132,7 +132,8 @@ def _show_column(
     own = tuple(label for label, there in zip(attribute.labels, found, strict=True) if there)
     shown = noisy[:, found]
     if given == GIVEN or found.all() or not own:
-        return FoundColumn(found, own, None if given != FOUND else int(shown.sum(axis=0).argmax())), shown
+        commonest = int(shown.sum(axis=0).argmax()) if given == FOUND and own else None
+        return FoundColumn(found, own, commonest), shown
     left = totals - shown.sum(axis=1)
     spread = math.sqrt(variance * len(totals) * (shown.shape[1] + 1))
     if given == BINNED or left.sum() < max(few_rows(int(totals.sum())), SURE_OF_OTHERS * spread):
