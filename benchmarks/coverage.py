@@ -29,6 +29,7 @@ from privacyfunnel.estimation.observation_models import ListedModel, normalise
 from privacyfunnel.estimation.output_reader import OutputReader
 from privacyfunnel.estimation.share_estimates import EstimationSettings, Fit, default_method
 from privacyfunnel.mechanisms.sealing import SealedProtocol
+from privacyfunnel.model.published.table_model import TableModel
 from privacyfunnel.release.design import design
 from privacyfunnel.spec import ReleaseSpec
 from privacyfunnel.tables.readers.adult import write_adult_csv
@@ -78,7 +79,7 @@ class Case:
     def redraw_counts(self, rng: np.random.Generator) -> NoisyShares | None:
         """Other noise on the counts of a published model."""
         model = self.sealed.model
-        if model is None or model.counts is None:
+        if not isinstance(model, TableModel) or model.counts is None:
             return None
         variance = model.counts.variance
         noisy = self.own + rng.laplace(0.0, np.sqrt(variance / 2)).sum(axis=0)
@@ -146,7 +147,8 @@ def main(words: list[str] | None = None) -> None:
             for prior in PRIORS:
                 for epsilon in EPSILONS:
                     asked = {"prior": prior, "epsilon": epsilon, **named}
-                    print_case(people.sample(rows, seed=1), secret, publish, name, asked)
+                    number = len(people) if prior == "model" else rows  # labels are named through noise
+                    print_case(people.sample(number, seed=1), secret, publish, name, asked)
 
 
 if __name__ == "__main__":

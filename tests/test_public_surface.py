@@ -18,7 +18,7 @@ TOLD = """
 errors PrivacyFunnelError InputError GuaranteeError
 scan audit audit_matrix design design_file apply apply_file Applied Sanitiser
 sanitise sanitise_file Release ReleaseSpec DesignResult
-TableSource RowKey DomainFile Merge Bins Dialect Query MergeRare MergeSecrets Effort
+TableSource RowKey DomainFile Merge Bins Dialect Query MergeRare MergeSecrets Effort PublishedTable
 estimate Estimates impute impute_file posterior combine
 Joint LDP LIP SRLIP Promise Protocol UnaryEncoding entropy mutual_information
 optimal Optimum randomised_response unary_encoding conditional_reporting chain_protocol curve Curve

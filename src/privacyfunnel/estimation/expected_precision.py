@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
 from statistics import NormalDist
 from typing import Any
 
@@ -26,7 +25,7 @@ from privacyfunnel.estimation.output_reader import OutputReader
 from privacyfunnel.estimation.tabulation import group_tables
 from privacyfunnel.formatting import format_points
 from privacyfunnel.mechanisms.sealing import SealedProtocol
-from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.joint import Joint, cache_with_joint
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.protocols.channel_protocol import Labels
 
@@ -86,7 +85,7 @@ def expected_precision(sealed: SealedProtocol, joint: Joint, rows: int, columns:
     return _expected_precisions(reading, joint, rows, [tuple(columns)])[0]
 
 
-@lru_cache(maxsize=1)  # of one release: its summary, its JSON and its report all say it
+@cache_with_joint  # of one release: its summary, its JSON and its report all say it
 def expected_precision_by_column(sealed: SealedProtocol, joint: Joint, rows: int) -> tuple[ExpectedPrecision, ...]:
     """The same for every published column by itself, without those that cannot be estimated from in reasonable time."""
     asked = [(attribute.name,) for attribute in sealed.domain.attributes]
