@@ -8,9 +8,11 @@ import pytest
 
 from privacyfunnel import Information, Release, ReleaseSpec, estimate, impute, sanitise
 from privacyfunnel.arrays import FloatArray
+from privacyfunnel.errors import ColumnError, ParameterError
 from privacyfunnel.estimation.identification import RowSpace
 from privacyfunnel.estimation.linear import LinearEstimator, NoisyShares
 from privacyfunnel.estimation.observation_models import ChannelModel
+from privacyfunnel.estimation.results import Cell, ShareTable
 from privacyfunnel.estimation.share_estimates import EstimationSettings, Fit
 from privacyfunnel.tables.coding.domain_file import domain_from_text
 
@@ -144,3 +146,30 @@ def test_completed_tables_have_the_combined_shares(release: Release) -> None:
     assert share is not None
     drawn = [frame["age"].eq("old").mean() for frame in impute(release.sealed, release.table, 5)]
     assert np.mean(drawn) == pytest.approx(share, abs=0.03)
+
+
+def test_sums_differences_and_ratios_cover() -> None:
+    """300 draws of a column of four values: means, differences and ratios, with the covariance of the shares."""
+    rng, own, scores = np.random.default_rng(8), np.array([800, 600, 400, 200]), np.array([1.0, 2.0, 3.0, 4.0])
+    model, labels, held = randomised(4, 0.4), [("a",), ("b",), ("c",), ("d",)], np.zeros(3)
+    p = own / own.sum()
+    true = np.array([scores @ p, p[0] - p[1], p[2] / p[0]])
+    for _ in range(300):
+        observed = model.observe(rng.multinomial(own, model.channel).sum(axis=0))
+        shares, covariance = LinearEstimator.from_observed(model, observed).covariance(np.eye(4), fixed=True)
+        cells = tuple(Cell(each, None, None, 0.0, 1.0) for each in labels)
+        table = ShareTable(("x",), (), ROWS, cells, (), (), "linear", shares, covariance)
+        found = (table.mean(dict(zip("abcd", scores, strict=True))), table.difference("a", "b"), table.ratio("c", "a"))
+        held += [each.lower <= value <= each.upper for each, value in zip(found, true, strict=True)]
+    assert (held / 300 > 0.91).all()
+    assert (held / 300 < 0.985).all()
+    with pytest.raises(ParameterError, match="a number for every label"):
+        table.mean({"a": 1.0})
+    with pytest.raises(ColumnError, match="'z' is none of them"):
+        table.difference("a", "z")
+
+
+def test_a_release_has_means_with_intervals(release: Release, people: pl.DataFrame) -> None:
+    found = estimate(release)["age"].mean({"old": 1.0, "young": 0.0})
+    assert found.lower <= len(people.filter(pl.col("age") == "old")) / len(people) <= found.upper
+    assert set(estimate(release).to_tidy().columns) == {"column", "value", "share", "from", "to"}

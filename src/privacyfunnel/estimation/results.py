@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from statistics import NormalDist
 from typing import Any
 
+import numpy as np
 import polars as pl
 
-from privacyfunnel.errors import ColumnError
+from privacyfunnel.arrays import FloatArray
+from privacyfunnel.errors import ColumnError, ParameterError
 from privacyfunnel.names import unique_label
 from privacyfunnel.notebook_html import MOST_ROWS, facts_html, table_html
 
@@ -36,6 +40,16 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
+class Quantity:
+    """A number that was made from shares, between `lower` and `upper` at the level asked for."""
+
+    value: float
+    standard_error: float
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True, slots=True)
 class ShareTable:
     """How the rows of a group divide over the values of one original column, or the combinations of several."""
 
@@ -45,7 +59,9 @@ class ShareTable:
     cells: tuple[Cell, ...]
     sums: tuple[tuple[tuple[tuple[str, ...], ...], Cell], ...]  # cells that are identified only together, and their sum
     notes: tuple[str, ...]
-    method: str | None = None  # by which it was estimated: ml, projection or inversion; None where it was not
+    method: str | None = None  # by which it was estimated; None where it was not
+    unbiased: FloatArray | None = field(default=None, compare=False, repr=False)  # linear estimates of all cells …
+    covariance: FloatArray | None = field(default=None, compare=False, repr=False)  # … and their covariance
 
     def __iter__(self) -> Iterator[Cell]:
         return iter(self.cells)
@@ -53,6 +69,50 @@ class ShareTable:
     def cell(self, *labels: str) -> Cell:
         """The cell of these labels."""
         return next(cell for cell in self.cells if cell.labels == labels)
+
+    def sum(self, weights: Mapping[str, float], level: float = 0.95) -> Quantity:
+        """Σ weight · share over the labels of a single column; labels that are not named have weight 0."""
+        shares, covariance = self._linear_shares()
+        known = [" & ".join(cell.labels) for cell in self.cells]
+        strange = [label for label in weights if label not in known]
+        if strange:
+            raise ColumnError(f"Weights are for labels of {' & '.join(self.columns)}; '{strange[0]}' is none of them.")
+        w = np.array([weights.get(label, 0.0) for label in known])
+        return _quantity(float(w @ shares), float(w @ covariance @ w), level)
+
+    def mean(self, scores: Mapping[str, float], level: float = 0.95) -> Quantity:
+        """The mean of a number that every label stands for, such as the middle of its bin."""
+        missing = [cell.labels for cell in self.cells if " & ".join(cell.labels) not in scores]
+        if missing:
+            raise ParameterError(f"A mean needs a number for every label; {len(missing)} have none. Give them all.")
+        return self.sum(scores, level)
+
+    def difference(self, first: str, second: str, level: float = 0.95) -> Quantity:
+        """The share of one label less that of another."""
+        return self.sum({first: 1.0, second: -1.0}, level)
+
+    def ratio(self, first: str, second: str, level: float = 0.95) -> Quantity:
+        """The share of one label over that of another, with Fieller's interval."""
+        a, b, both = self.sum({first: 1.0}, level), self.sum({second: 1.0}, level), self.sum({first: 1.0, second: 1.0})
+        z, va, vb = NormalDist().inv_cdf((1 + level) / 2), a.standard_error**2, b.standard_error**2
+        vab = (both.standard_error**2 - va - vb) / 2
+        if b.value**2 <= z**2 * vb:
+            raise ParameterError(
+                f"A ratio needs a divisor that is surely above 0; the share of '{second}' may be 0. Turn it over."
+            )
+        # The t with (a − t b)² ≤ z² (V_a − 2 t V_ab + t² V_b).
+        p, q, r = b.value**2 - z**2 * vb, a.value * b.value - z**2 * vab, a.value**2 - z**2 * va
+        half, t = math.sqrt(max(q * q - p * r, 0.0)) / p, a.value / b.value
+        error = math.sqrt(max(va - 2 * t * vab + t * t * vb, 0.0)) / b.value
+        return Quantity(t, error, q / p - half, q / p + half)
+
+    def _linear_shares(self) -> tuple[FloatArray, FloatArray]:
+        if self.unbiased is None or self.covariance is None:
+            raise ParameterError(
+                f"Sums need unbiased estimates of all shares of {' & '.join(self.columns)}; the protocol does not "
+                "identify them all, or they are too many."
+            )
+        return self.unbiased, self.covariance
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +244,12 @@ class Estimates:
         kinds = {unique_label(name, columns): pl.Int64 if name == "rows" else pl.Float64 for name in NUMBERS}
         told = pl.DataFrame(numbers, schema=kinds, orient="row")
         return pl.DataFrame(text, schema=dict.fromkeys(columns, pl.String)).hstack(told)
+
+
+def _quantity(value: float, variance: float, level: float) -> Quantity:
+    error = math.sqrt(max(variance, 0.0))
+    half = NormalDist().inv_cdf((1 + level) / 2) * error
+    return Quantity(value, error, value - half, value + half)
 
 
 def _cell_to_dict(cell: Cell) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from privacyfunnel.errors import ColumnError, SizeError
 from privacyfunnel.estimation.calibration import KnownMargins
 from privacyfunnel.estimation.identification import Identification, RowSpace, identify
 from privacyfunnel.estimation.intervals import FEW_ROWS
-from privacyfunnel.estimation.linear import NoisyShares
+from privacyfunnel.estimation.linear import LinearEstimator, NoisyShares
 from privacyfunnel.estimation.many_values import estimate_many_shares
 from privacyfunnel.estimation.observation import Cells, LargeModel, Observations
 from privacyfunnel.estimation.output_reader import Group, OutputReader, attribute_cover, load_published
@@ -205,7 +205,16 @@ class _Tabulation:
             sums=() if identified.all() else self._sums(fit),
             notes=self._notes(fit, identified, shares),
             method=fit.settings.method,
+            **self._linear_parts(fit, identified),
         )
+
+    def _linear_parts(self, fit: Fit, identified: BoolArray) -> dict[str, FloatArray]:
+        """Unbiased estimates and their covariance, from which sums, differences and ratios are made."""
+        if not identified.all() or fit.calibration is not None:
+            return {}
+        linear = fit.linear or LinearEstimator.from_observed(fit.model, fit.observed)
+        shares, covariance = linear.covariance(self.functions, fixed=fit.settings.fixed)
+        return {"unbiased": shares, "covariance": covariance}
 
     def _sums(self, fit: Fit) -> tuple[tuple[tuple[Labels, ...], Cell], ...]:
         """What is identified together though not one by one."""
