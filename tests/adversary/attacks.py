@@ -146,7 +146,13 @@ class Asked:
     @property
     def keywords(self) -> dict[str, Any]:
         """The same for a function, without the other options."""
-        return {"secret": "s", "publish": list(self.publish), "promise": self.promise, "epsilon": self.epsilon}
+        return {
+            "prior": "table",
+            "secret": "s",
+            "publish": list(self.publish),
+            "promise": self.promise,
+            "epsilon": self.epsilon,
+        }
 
     def secrets(self, table: Table, order: Sequence[int] | None = None) -> list[str]:
         """The secrets of the rows, in published order."""

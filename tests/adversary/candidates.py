@@ -84,7 +84,7 @@ def _released(folder: Path, table: Table, file: str, words: tuple[object, ...]) 
     write_table(table.rows, folder / "table.csv")
     rmtree(folder / "out", ignore_errors=True)  # which may hold what an adversary changed, and then is not replaced
     fixed = ("--into", "out", "--no-report", "--again", "--time-limit", 5)
-    done = run(folder, "sanitise", "table.csv", "-s", "s", "-p", "x", "-e", EPSILON, *fixed, *words)
+    done = run(folder, "sanitise", "--prior=table", "table.csv", "-s", "s", "-p", "x", "-e", EPSILON, *fixed, *words)
     if done.refused:
         return b"", done.err
     public = {Path(name).name: content for name, (_, content) in public_files(folder / "out").items()}

@@ -217,6 +217,7 @@ SHORT: Mapping[str, Attack] = {
     name: CASES[name]
     for name in (
         "sanitise",
+        "--prior=table",
         *_covering(),
         *(f"{function}, {frame}" for frame in FRAMES for function in ("sanitise", "Sanitiser")),
         "apply, polars",

@@ -93,7 +93,7 @@ def by_samples(
             write_table(sample, setting.folder / "sample.csv")
             done = run(
                 setting.folder,
-                *("design", "sample.csv", "-s", "s", "-p", "x", "-e", epsilon, "--promise", promise),
+                *("design", "--prior=table", "sample.csv", "-s", "s", "-p", "x", "-e", epsilon, "--promise", promise),
                 *("--population", "95%", "--into", "design.json", "--force", "--time-limit", 5, *words),
             )
             if not done.refused:

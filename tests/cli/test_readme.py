@@ -18,7 +18,7 @@ def test_the_commands_of_the_readme_work_and_print_what_it_shows(tmp_path: Path)
     demo = run("demo", cwd=tmp_path)
     assert demo.returncode == 0, demo.stderr
     shown = text.split("```text\n")[1].split("unchanged")[0]
-    assert demo.stdout.startswith(shown)
+    facts_agree(shown, demo.stdout[: demo.stdout.index("unchanged")])
     commands = re.findall(r"^\$ privacyfunnel (.*)$", text, re.MULTILINE)
     printed = {}
     for words in commands:
@@ -32,13 +32,30 @@ def test_the_commands_of_the_readme_work_and_print_what_it_shows(tmp_path: Path)
     assert (tmp_path / "demo" / "estimates" / "estimates.svg").exists()
 
 
+def facts_agree(shown: str, printed: str) -> None:
+    """Two demos: the same facts, and numbers that differ by no more than the noise of the model makes them."""
+    assert [line.split("  ")[0] for line in shown.splitlines()] == [
+        line.split("  ")[0] for line in printed.splitlines()
+    ]
+    assert shown.partition("means")[0] == printed.partition("means")[0]
+    one, other = (float(re.search(r"statistics: ([\d.]+),", text)[1]) for text in (shown, printed))  # type: ignore[index]
+    assert one / 2 < other < 2 * one
+
+
 def estimates_agree(shown: str, printed: str) -> None:
     """Two draws of the same table: shares differ by no more than both intervals allow, which is 5 standard errors."""
-    one, other = ([line.split() for line in text.splitlines()[5:21]] for text in (shown, printed))
-    assert shown.splitlines()[:5] == printed.splitlines()[:5]
-    assert [line[0] for line in one] == [line[0] for line in other]
-    for mine, yours in zip(one, other, strict=True):
-        (a, low_a, high_a), (b, low_b, high_b) = ([float(line[i]) for i in (1, 3, 5)] for line in (mine, yours))
+    one, other = (
+        {
+            line.split()[0]: [float(word) for word in line.split()[1:6:2]]
+            for line in text.splitlines()[5:]
+            if "%" in line
+        }
+        for text in (shown, printed)
+    )
+    assert shown.splitlines()[:4] == printed.splitlines()[:4]
+    both = set(one) & set(other) - {"other"}  # which labels are named, and what is left, differs with the noise
+    assert len(both) > 3
+    for (a, low_a, high_a), (b, low_b, high_b) in ((one[label], other[label]) for label in both):
         assert abs(a - b) <= (high_a - low_a) + (high_b - low_b)
 
 

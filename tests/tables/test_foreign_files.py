@@ -84,7 +84,9 @@ def test_the_way_through_the_command_from_a_workbook_to_estimates(
 ) -> None:
     people = [["town", "ill"], *([["Köln", "Århus", "Liège"][i % 3], i % 2 * (i % 3)] for i in range(120))]
     path, into = workbook(tmp_path / "people.xlsx", {"all": people}), tmp_path / "out"  # type: ignore[dict-item]
-    found_by(capsys, "sanitise", path, "-s", "ill", "-p", "town", "-e", 1, "--into", into, "--no-report")
+    found_by(
+        capsys, "sanitise", "--prior=table", path, "-s", "ill", "-p", "town", "-e", 1, "--into", into, "--no-report"
+    )
     assert (into / "public" / "sanitised.csv").read_bytes().startswith(b"\xef\xbb\xbftown,")
     assert found_by(
         capsys, "audit", into / "owner" / "protocol.json", path, "--sanitised", into / "public" / "sanitised.csv"
