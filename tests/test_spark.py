@@ -112,7 +112,6 @@ ASKED: dict[str, dict[str, Any]] = {
     "channel": {"publish": "town", "method": "optimal"},
     "values": {"publish": "town", "method": "randomised-response", "as_": "values"},
     "sets": {"publish": "town", "method": "unary-encoding"},
-    "product": {"publish": ["town", "sex"], "method": "product"},
     "chain": {"publish": ["town", "the.age"], "method": "chain", "bins": {"the.age": [0, 30, 60]}},
 }
 
@@ -414,7 +413,18 @@ def test_the_command_is_refused_in_one_sentence_and_writes_nothing(
             "ColumnError|ParameterError",
         ),
         (
-            ["sanitise", "--prior=table", table, "--secret", "job", "--publish", "twn", "--epsilon", 1, *into],
+            [
+                "sanitise",
+                "--prior=table",
+                table,
+                "--secret",
+                "job",
+                "--publish",
+                "twn",
+                "--epsilon",
+                1,
+                *into,
+            ],
             "Did you mean 'town'",
         ),
         (

@@ -73,6 +73,13 @@ def write_table(rows: pl.DataFrame, path: Path) -> Path:
     return path
 
 
+def write_domain(table: Table, path: Path) -> None:
+    """A list of the labels of secret and values, as if it was known beforehand."""
+    columns = {name: {"labels": sorted(set(table.column(name))), "missing": False} for name in ("s", "x")}
+    content = {"format": "privacyfunnel domain", "version": 1, "columns": columns}
+    path.write_text(json.dumps(content), encoding="utf-8")
+
+
 def read_rows(path: Path) -> pl.DataFrame:
     """The columns of a published file as text."""
     if path.suffix == ".parquet":
@@ -101,7 +108,7 @@ def sanitise_file(
         write_table(table.rows, folder / file)
     rmtree(folder / "out", ignore_errors=True)  # which may hold what an adversary changed, and then is not replaced
     fixed = ("--into", "out", "--no-report", "--again", "--time-limit", 5)
-    done = run(folder, "sanitise", "--prior=table", file, *fixed, *words)
+    done = run(folder, "sanitise", file, *fixed, *words)
     return done, pl.DataFrame() if done.refused else read_rows(folder / done.found["table"])
 
 
@@ -116,9 +123,7 @@ def design_and_apply(
     """`design` on a file, then `apply` on the same file or on other rows."""
     if not (folder / "table.csv").exists():
         write_table(table.rows, folder / "table.csv")
-    done = run(
-        folder, "design", "--prior=table", "table.csv", "--into", "design.json", "--force", "--time-limit", 5, *words
-    )
+    done = run(folder, "design", "table.csv", "--into", "design.json", "--force", "--time-limit", 5, *words)
     if done.refused:
         return done, pl.DataFrame()
     write_table(table.rows if others is None else others, folder / "rows.csv")

@@ -1,6 +1,5 @@
 """Releases that follow each other, persons with several rows, tables in parts, rows that a protocol does not know."""
 
-import json
 from collections.abc import Callable, Sequence
 from math import inf
 from pathlib import Path
@@ -9,8 +8,8 @@ import numpy as np
 import polars as pl
 
 from tests.adversary.attacks import Asked, Attack, Records, Setting, Verdict, refused
-from tests.adversary.interface import read_rows, run, sanitise_file, write_table
-from tests.adversary.tables import VALUES, Table, draw_table
+from tests.adversary.interface import read_rows, run, sanitise_file, write_domain, write_table
+from tests.adversary.tables import Table, draw_table
 
 Change = Callable[[pl.DataFrame], pl.DataFrame]
 
@@ -21,7 +20,7 @@ def by_months(asked: Asked, *, file: str = "second.csv", change: Change = lambda
     def attack(setting: Setting) -> Verdict:
         folder, table, records = setting.folder, draw_table(setting.rng, setting.rows), Records()
         write_table(table.rows, folder / "table.csv")
-        run(folder, "design", "--prior=table", "table.csv", "--into", "design.json", "--time-limit", 5, *asked.command)
+        run(folder, "design", "table.csv", "--into", "design.json", "--time-limit", 5, *asked.command)
         second = change(table.rows[setting.rng.permutation(table.size)])
         write_table(second, folder / file)
         fixed = ("--row-id", "id", "--keep-order", "--force", "--again")
@@ -48,10 +47,7 @@ def by_private_design(asked: Asked, *words: object) -> Attack:
 
     def attack(setting: Setting) -> Verdict:
         table, records = draw_table(setting.rng, setting.rows, secrets=asked.number, rare=False), Records()
-        labels = {"s": sorted(set(table.column("s"))), "x": list(VALUES)}
-        columns = {name: {"labels": some, "missing": False} for name, some in labels.items()}
-        content = {"format": "privacyfunnel domain", "version": 1, "columns": columns}
-        (setting.folder / "domain.json").write_text(json.dumps(content), encoding="utf-8")
+        write_domain(table, setting.folder / "domain.json")
         for _ in range(setting.releases):
             done, shown = sanitise_file(setting.folder, table, [*asked.command, *words, "--keep-order"])
             if done.refused:
@@ -76,7 +72,7 @@ def by_person(asked: Asked) -> Attack:
         met = Table(rows.unique("id", keep="first", maintain_order=True))
         for _ in range(setting.releases):
             fixed = ("--into", "out", "--no-report", "--force", "--again", "--person", "id", "--keep-order")
-            done = run(setting.folder, "sanitise", "--prior=table", "table.csv", *fixed, *asked.command)
+            done = run(setting.folder, "sanitise", "table.csv", *fixed, *asked.command)
             if done.refused:
                 return refused(done.err, asked.epsilon)
             records.add(asked.secrets(met), asked.values(met), read_rows(setting.folder / done.found["table"]))
@@ -100,7 +96,7 @@ def by_parts(asked: Asked, *, margin: bool = False) -> Attack:
         for i, group in enumerate(groups):
             write_table(group, folder / "parts" / f"part-{i}.csv")
         whole = Table(pl.concat(groups))
-        run(folder, "design", "--prior=table", "parts", "--into", "design.json", "--time-limit", 5, *asked.command)
+        run(folder, "design", "parts", "--into", "design.json", "--time-limit", 5, *asked.command)
         sizes: list[int] = []
         for i in range(setting.releases):
             words = ("--keep-order",) if not margin else ()
@@ -125,7 +121,7 @@ def by_unknown(asked: Asked, how: str) -> Attack:
     def attack(setting: Setting) -> Verdict:
         folder, table, records = setting.folder, draw_table(setting.rng, setting.rows, rare=False), Records()
         write_table(table.rows, folder / "table.csv")
-        run(folder, "design", "--prior=table", "table.csv", "--into", "design.json", "--time-limit", 5, *asked.command)
+        run(folder, "design", "table.csv", "--into", "design.json", "--time-limit", 5, *asked.command)
         first = sorted(set(table.column("s")))[0]
         new = (pl.col("s") == first) & (pl.int_range(pl.len()) % 2 == 0)
         later = Table(table.rows.with_columns(x=pl.when(new).then(pl.lit("a new value")).otherwise("x")))

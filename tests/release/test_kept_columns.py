@@ -167,7 +167,7 @@ def test_a_method_that_is_blind_to_kept_columns_is_measured_and_refused(capsys: 
         "secret": "job",
         "publish": ["town", "coin"],
         "keep": ["hint"],
-        "method": "product",
+        "method": "chain",
     }
     with pytest.raises(
         GuaranteeError, match=r"what is published leaks together with the kept column hint up to ε = \d"

@@ -146,7 +146,18 @@ def test_a_release_and_its_report_make_no_protocol_twice(monkeypatch: pytest.Mon
 def test_the_command_writes_a_page_for_the_owner_and_one_for_everybody(tmp_path: Path) -> None:
     people().write_csv(tmp_path / "people.csv")
     done = run(
-        "sanitise", "--prior=table", "people.csv", "-s", "job", "-p", "city", "-e", 0.5, "--into", "out", cwd=tmp_path
+        "sanitise",
+        "--prior=table",
+        "people.csv",
+        "-s",
+        "job",
+        "-p",
+        "city",
+        "-e",
+        0.5,
+        "--into",
+        "out",
+        cwd=tmp_path,
     )
     assert done.returncode == 0, done.stderr
     owners, public = (
@@ -193,7 +204,19 @@ def test_what_publishes_values_as_they_are_needs_no_table_of_them(monkeypatch: p
 
 def test_the_curve_is_in_the_report_only_if_it_is_requested(tmp_path: Path) -> None:
     people().write_csv(tmp_path / "people.csv")
-    words = ["sanitise", "--prior=table", "people.csv", "-s", "job", "-p", "sex", "-e", 0.5, "--again", "--into"]
+    words = [
+        "sanitise",
+        "--prior=table",
+        "people.csv",
+        "-s",
+        "job",
+        "-p",
+        "sex",
+        "-e",
+        0.5,
+        "--again",
+        "--into",
+    ]
     for more, drawn in (((), False), (("--curve",), True)):
         into = f"out{len(more)}"
         done = run(*words, into, *more, cwd=tmp_path)

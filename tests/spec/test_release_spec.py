@@ -42,7 +42,6 @@ FULL: dict[str, Any] = {
     "ordered": {"town": ("u", "v")},
     "method": "chain",
     "chain_order": ("age", "town"),
-    "budgets": (0.1, 0.2),
     "gap": 0.01,
     "time_limit": 5.0,
     "bins": {"age": "0,18,65", "visit": "month"},
@@ -97,9 +96,15 @@ def test_a_spec_is_the_same_after_a_file_and_after_a_command_line(tmp_path: Path
 
 def test_values_of_python_are_written_as_text() -> None:
     spec = ReleaseSpec(
-        secret="s", publish="x", promise=pf.LDP(0.5), use=pf.Statistics(), bins=[pf.Bins("x", quantiles=4)]
+        prior="table",
+        secret="s",
+        publish="x",
+        promise=pf.LDP(0.5),
+        use=pf.Statistics(),
+        bins=[pf.Bins("x", quantiles=4)],
     )
     assert plain_values(spec) == {
+        "prior": "table",
         "secret": ["s"],
         "publish": ["x"],
         "promise": "ldp",

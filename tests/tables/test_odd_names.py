@@ -178,7 +178,17 @@ def test_quotes_commas_and_line_ends_in_a_header_are_read(tmp_path: Path, suffix
 
 def test_the_command_takes_a_name_with_a_comma_in_double_quotes(tmp_path: Path) -> None:
     write_table(tmp_path / "people.csv", [people("last, first")])
-    words = ["sanitise", "--prior=table", tmp_path / "people.csv", "-s", "other", "-p", '"last, first",plain', "-e", 1]
+    words = [
+        "sanitise",
+        "--prior=table",
+        tmp_path / "people.csv",
+        "-s",
+        "other",
+        "-p",
+        '"last, first",plain',
+        "-e",
+        1,
+    ]
     done = run(*words, "--into", tmp_path / "out", "--no-report", "--method", "randomised-response")
     assert done.returncode == 0, done.stderr
     assert open_table(tmp_path / "out" / "public" / "sanitised.csv").columns == ("last, first", "plain")

@@ -177,7 +177,7 @@ def _audit_protocol(
     from privacyfunnel.audits import protocol_audit as room
     from privacyfunnel.audits.draw_agreement import FALSE_ALARM
     from privacyfunnel.audits.noise_audit import FALSE_ALARM as NOISE_FALSE_ALARM
-    from privacyfunnel.audits.side_channel_audit import format_side_channel
+    from privacyfunnel.release.findings.attacker_leaks import format_side_channel
     from privacyfunnel.tables.coding.domain_file import read_domain
 
     reading: dict[str, Any] = {"secret": spec.secret, "bins": spec.bin_rules}
