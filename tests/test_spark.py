@@ -109,7 +109,8 @@ class Dying:
 
 
 ASKED: dict[str, dict[str, Any]] = {
-    "channel": {"publish": "town", "method": "optimal"},
+    "channel": {"publish": "town", "method": "optimal", "prior": "table"},
+    "published model": {"publish": "town", "promise": LIP(2.0)},
     "values": {"publish": "town", "method": "randomised-response", "as_": "values"},
     "sets": {"publish": "town", "method": "unary-encoding"},
     "chain": {"publish": ["town", "the.age"], "method": "chain", "bins": {"the.age": [0, 30, 60]}},
@@ -118,7 +119,7 @@ ASKED: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("law", ASKED)
 def test_spark_designs_and_draws_what_one_machine_does(law: str, df: Any, people: pl.DataFrame) -> None:
-    asked: dict[str, Any] = {"secret": "job", "promise": LIP(0.7), **ASKED[law]}
+    asked: dict[str, Any] = {"secret": "job", "promise": LIP(0.7), "seed": 3, **ASKED[law]}
     sealed = spark.design(df, ReleaseSpec(**asked))
     assert sealed.to_text() == privacyfunnel.design(people, ReleaseSpec(**asked)).to_text()
     key = RowKey.generate()
@@ -308,7 +309,7 @@ def test_nobody_else_can_enter_the_folders_where_a_local_spark_keeps_counts_of_s
 
 
 def test_a_key_is_in_no_plan_log_setting_or_file(df: Any, disk: Path, people: pl.DataFrame) -> None:
-    asked: dict[str, Any] = {"secret": "job", "promise": LIP(0.7), **ASKED["chain"]}
+    asked: dict[str, Any] = {"prior": "table", "secret": "job", "promise": LIP(0.7), **ASKED["chain"]}
     large = privacyfunnel.design(people, ReleaseSpec(**asked | {"bins": {"the.age": [0, 15, 30, 45, 60, 75]}}))
     assert len(large.to_text()) > 2048
     key = RowKey.generate()
@@ -361,7 +362,7 @@ def test_the_command_designs_applies_and_sanitises(told: Any, people: pl.DataFra
     asked = ["--secret", "job", "--publish", "town", "--epsilon", 0.5]
     code, said, _ = told("design", "--prior=table", table, *asked, "--into", protocol)
     assert code == 0
-    assert "designed on 3,000 rows; nothing was drawn" in said
+    assert "designed on 3,000 rows, nothing was drawn" in said
     assert "next          python -m privacyfunnel.spark apply" in said
     key = RowKey.generate()
     key.save(tmp_path / "key")
