@@ -363,7 +363,7 @@ def test_the_command_designs_applies_and_sanitises(told: Any, people: pl.DataFra
     code, said, _ = told("design", "--prior=table", table, *asked, "--into", protocol)
     assert code == 0
     assert "designed on 3,000 rows, nothing was drawn" in said
-    assert "next          python -m privacyfunnel.spark apply" in said
+    assert "Next       python -m privacyfunnel.spark apply" in said
     key = RowKey.generate()
     key.save(tmp_path / "key")
     ids = ["--row-id", "id", "--key-file", tmp_path / "key", "--keep", "id", "--accept-kept", "--format", "csv"]

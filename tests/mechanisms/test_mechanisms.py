@@ -32,8 +32,8 @@ def drawn_of(law: Mechanism) -> IntArray:
     return law.draw(codes_for(law), STREAM.rows(0, ROWS))
 
 
-def test_every_kind_of_law_is_looked_at_here() -> None:
-    assert {law_of(kind).kind for kind in MAKERS} == set(MECHANISMS)
+def test_every_kind_of_law_that_lists_its_inputs_is_looked_at_here() -> None:
+    assert {law_of(kind).kind for kind in MAKERS} == {kind for kind, law in MECHANISMS.items() if law.lists_inputs}
 
 
 @dataclass(frozen=True)

@@ -149,7 +149,10 @@ def _audit_public(protocol: Path, spec: ReleaseSpec, sanitised: Path | None, *, 
             f"{sealed.promise.name} ε = {whole} about {secrets} holds for whoever believes the published model",
         ),
         ("shared", f"{parts}; a label is named because of one person with a chance of {float(model.delta):g} at most"),
-        ("certified", f"ε = {found.certified:.6g} now, {sealed.epsilon:.6g} stated, {sealed.mechanism.check_method}"),
+        (
+            "certified",
+            f"ε = {found.certified:.6g} now, {sealed.epsilon:.6g} stated, {sealed.mechanism.describe_check()}",
+        ),
         *([] if found.codebook is None else [("codebook", f"{found.codebook} follows from the protocol")]),
         *([] if found.rows is None else [("table", f"{found.rows:,} rows, each of which the mechanism can publish")]),
         ("information", str(found.claims)),
@@ -264,7 +267,10 @@ def _audit_protocol(
             "promise",
             f"{sealed.promise.name} ε = {text_format.format_epsilon(sealed.promise.epsilon)} about {secrets} holds",
         ),
-        ("certified", f"ε = {found.certified:.6g} now, {sealed.epsilon:.6g} stated, {sealed.mechanism.check_method}"),
+        (
+            "certified",
+            f"ε = {found.certified:.6g} now, {sealed.epsilon:.6g} stated, {sealed.mechanism.describe_check()}",
+        ),
     ]
     told += _population_facts(found, named=domain is not None)
     if side is not None:

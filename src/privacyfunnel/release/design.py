@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from privacyfunnel.designs.curve import Point, line_name
 from privacyfunnel.designs.method_selection import AUTO, Choice, apply_default_use, make_design, resolve_method
-from privacyfunnel.designs.methods import Design, Options
+from privacyfunnel.designs.methods import REAL_OR_SYNTHETIC, Options
+from privacyfunnel.designs.wide.real_or_synthetic_design import WideDesign
 from privacyfunnel.errors import ColumnError, GuaranteeError, OutputError, ParameterError, SizeError
+from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.input_domain import ColumnShares, build_substitutes
 from privacyfunnel.mechanisms.kept_leakage import kept_columns_error, kept_leakage, refuse_kept_alone
 from privacyfunnel.mechanisms.outcomes import build_outcomes
@@ -25,10 +27,11 @@ from privacyfunnel.model.kept_promise import KeptCounts, KeptPromise
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.uses.ordinal_scale import Orders
 from privacyfunnel.model.uses.use import Information, Use, UseValue
-from privacyfunnel.release.hazard_check import check_hazards
+from privacyfunnel.names import validate_roles
 from privacyfunnel.release.model_design import FittedModel, fit_model, fit_population
 from privacyfunnel.release.population_scope import extend_effort, obstacle, rows_only_worth
 from privacyfunnel.release.private_design import design_statements, model_scope_statement, share_statements
+from privacyfunnel.release.wide_design import FittedWideModel, fit_wide, is_wide, seal_wide
 from privacyfunnel.spec import ReleaseSpec
 from privacyfunnel.spec.checks import find_source
 from privacyfunnel.spec.fields import OUTCOMES
@@ -60,7 +63,10 @@ class DesignResult:
     rows_alone: UseValue | None = (
         None  # what these rows alone would keep, where the people were promised without asking
     )
-    fitted: FittedModel | None = None  # the model that it was made from, and the table by its labels; the owner's own
+    fitted: FittedModel | FittedWideModel | None = (
+        None  # the model that it was made from, and the table by its labels; the owner's own
+    )
+    wide: WideDesign | None = None  # what records that are real or synthetic keep, where they are
     protocol_file: Path | None = None  # where it was written, and what its codes stand for
     codebook: Path | None = None
     noise: tuple[Entry, ...] = ()  # the times that noise was drawn for the counts of these rows before
@@ -228,7 +234,8 @@ def count_table(table: Table, spec: ReleaseSpec) -> Encoding:
     ids = make_row_ids(spec.row_id, table.columns)
     secret, publish, keep = spec.secret, spec.publish, spec.read_columns
     if spec.domain_file is not None:
-        return spec.domain_file.encode(table, secret=secret, publish=publish, keep=keep, ids=ids)
+        wide = spec.publishes_model and is_wide(spec)
+        return spec.domain_file.encode(table, secret=secret, publish=publish, keep=keep, ids=ids, unlisted=wide)
     bins, merges = spec.bin_rules, spec.counted_merges
     return encode(table, secret=secret, publish=publish, bins=bins, merges=merges, keep=keep, ids=ids)
 
@@ -242,8 +249,14 @@ def design_from_counts(
     """
     asked = spec.options(progress)
     begun = time.monotonic()
-    why_not, alone, fitted = "", None, None
-    if spec.publishes_model:  # from here on nothing of the table is looked at but the model
+    why_not, alone = "", None
+    fitted: FittedModel | FittedWideModel | None = None
+    wide: WideDesign | None = None
+    if spec.publishes_model and is_wide(spec):
+        fitted = fit_wide(contingency, spec)
+        contingency, joint = fitted.contingency, fitted.joint
+        found, wide = _run_wide(fitted, asked)
+    elif spec.publishes_model:  # from here on nothing of the table is looked at but the model
         fitted = fit_model(contingency, spec)
         contingency, joint = fitted.contingency, fitted.joint
         asked = replace(asked, orders=_named_orders(asked.orders, joint))
@@ -272,18 +285,19 @@ def design_from_counts(
         secrets_merged=any(coding.merges_values for coding in contingency.secret.codings),
     )
     taken = {*domain.secret_columns, *spec.publish, *spec.keep}
-    outcomes = build_outcomes(sealed.mechanism, joint, taken) if spec.as_ == OUTCOMES else ()
+    coded = spec.as_ == OUTCOMES and sealed.mechanism.lists_inputs
+    outcomes = build_outcomes(sealed.mechanism, joint, taken) if coded else ()
     sealed = replace(
         sealed,
         domain=domain,
         outcomes=outcomes,
         for_publication=spec.seed is None,
-        substitutes=None if sealed.sees_secret else build_substitutes(joint.p_x),
+        substitutes=build_substitutes(joint.p_x) if sealed.mechanism.lists_inputs and not sealed.sees_secret else None,
         shares=ColumnShares.from_joint(joint) if spec.with_shares else None,
         model=None if fitted is None else fitted.model,
     )
     seconds = time.monotonic() - begun
-    return DesignResult(sealed, joint, choice, options, seconds, found.design.worth, why_not, alone, fitted)
+    return DesignResult(sealed, joint, choice, options, seconds, found.worth, why_not, alone, fitted, wide)
 
 
 def _named_orders(orders: Orders, joint: Joint) -> Orders:
@@ -299,8 +313,17 @@ class _MethodResult(NamedTuple):
 
     choice: Choice
     options: Options
-    design: Design
+    worth: UseValue
     sealed: SealedProtocol
+
+
+def _run_wide(fitted: FittedWideModel, options: Options) -> tuple[_MethodResult, WideDesign]:
+    """Real or synthetic records, under a model of many columns."""
+    sealed, wide = seal_wide(fitted)
+    reason = f"{len(sealed.domain.attributes)} columns together: a record is published as it is, or a synthetic one"
+    options = replace(options, as_values=True, use=Information())
+    worth = UseValue(options.use, sealed.information, None)
+    return _MethodResult(Choice(REAL_OR_SYNTHETIC, reason), options, worth, sealed), wide
 
 
 def _run_method(
@@ -313,7 +336,7 @@ def _run_method(
     if kept is not None:
         return _run_beside_kept(choice, joint, promise, options, kept)
     choice, found = make_design(choice, joint, promise, options)
-    return _MethodResult(choice, options, found, found.seal())
+    return _MethodResult(choice, options, found.worth, found.seal())
 
 
 def _run_beside_kept(
@@ -331,7 +354,7 @@ def _run_beside_kept(
     leak = kept_leakage(sealed.mechanism, promise, joint, kept)
     if not leak.keeps:
         raise kept_columns_error(promise, joint.secret_name, kept.columns, leak.epsilon)
-    return _MethodResult(choice, options, found, replace(sealed, epsilon=max(sealed.epsilon, leak.epsilon)))
+    return _MethodResult(choice, options, found.worth, replace(sealed, epsilon=max(sealed.epsilon, leak.epsilon)))
 
 
 def _design_for_population(
@@ -361,3 +384,20 @@ def check_joint(contingency: Contingency) -> Joint:
                 f"rows. There is nothing to {nothing}: name another column."
             )
     return joint
+
+
+def check_hazards(table: Any, spec: ReleaseSpec) -> tuple[str, ...]:
+    """Refuse the first column that needs the owner's word and did not get it; sentences about everything else."""
+    from privacyfunnel.tables.readers.column_hazards import PERSONS, find_hazards
+
+    validate_roles(spec.secret, spec.publish, table.columns)
+    coarser = {rule.column for rule in spec.bin_rules} | {rule.column for rule in spec.merges}
+    publish = [] if None in coarser else [column for column in spec.publish if column not in coarser]
+    found = find_hazards(table, secret=spec.secret, publish=publish, used=(*spec.publish, *spec.keep))
+    refused = [hazard for hazard in found if hazard.blocks and hazard.column not in spec.allow]
+    if refused:
+        more = f" {len(refused) - 1} more columns need such a decision." if len(refused) > 1 else ""
+        raise ColumnError(f"{refused[0].sentence} {hint('allow', refused[0].column)} publishes it as it is.{more}")
+    return tuple(
+        hazard.sentence for hazard in found if not hazard.blocks and not (spec.person and hazard.kind == PERSONS)
+    )

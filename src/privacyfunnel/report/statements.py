@@ -111,21 +111,21 @@ def public_scope_answers(sealed: SealedProtocol) -> list[tuple[str, str]]:
 def _model_answers(sealed: SealedProtocol) -> list[tuple[str, str]]:
     if sealed.model is None:
         return []
-    most, how = format_factor(sealed.total_epsilon), sealed.mechanism.check_method
+    most, how = format_factor(sealed.total_epsilon), sealed.mechanism.describe_check()
     sure = f"Yes, by a factor of at most {most}, checked {how}: anybody can repeat that from {PROTOCOL} alone."
     return [("somebody who believes the published model", sure), *_odds_answers(sealed)]
 
 
 def _odds_answers(sealed: SealedProtocol) -> list[tuple[str, str]]:
     odds, prior = sealed.promise.odds, "the table" if sealed.model is None else "the model"
-    most = f"Yes, by a factor of at most {format_factor(sealed.total_epsilon)}, {sealed.mechanism.check_method}."
+    most = f"Yes, by a factor of at most {format_factor(sealed.total_epsilon)}, {sealed.mechanism.describe_check()}."
     return [] if odds is None else [(odds.people(prior), most)]
 
 
 def _rows_answer(sealed: SealedProtocol, epsilon: float) -> str:
     if sealed.has_noisy_design:
         return "No. A private design knows noisy counts only; it promises for the population."
-    how = f"checked {sealed.mechanism.check_method}, on the integers that the draw used"
+    how = f"checked {sealed.mechanism.describe_check()}, on the integers that the draw used"
     return f"Yes, by a factor of at most {format_factor(epsilon)}, {how}."
 
 
@@ -366,7 +366,7 @@ def provenance(release: Release, occasion: Occasion) -> list[tuple[str, str]]:
         ("published", column_names(sealed)),
         ("method", release.method + (", which sees the secret" if sealed.sees_secret else "")),
         ("reason", to_sentence(release.reason) if release.reason else ""),
-        ("certified", f"ε = {format_epsilon(sealed.epsilon)} {sealed.mechanism.check_method}"),
+        ("certified", f"ε = {format_epsilon(sealed.epsilon)} {sealed.mechanism.describe_check()}"),
         *_information_facts(sealed),
         ("use", purpose),
         ("sparseness", release.sparse),

@@ -24,6 +24,7 @@ from privacyfunnel.release.findings.attacker_leaks import ClassifierLeak, SideCh
 from privacyfunnel.release.findings.population import AT_A_GLANCE, PopulationBound, population_bound
 from privacyfunnel.release.findings.rare_values import rare_secret_advice, rare_value_advice
 from privacyfunnel.release.findings.sparseness import sparseness_advice
+from privacyfunnel.release.model_design import FittedModel
 from privacyfunnel.spec import ReleaseSpec
 
 T = TypeVar("T")
@@ -103,7 +104,7 @@ def _believers(sealed: SealedProtocol) -> list[Attacker]:
     """Those whom the certificate is about."""
     total, certified, odds = sealed.total_epsilon, sealed.certified_total, sealed.promise.odds
     prior = "the table" if sealed.model is None else "the model"
-    most = f"by a factor of at most {format_factor(certified)}, checked {sealed.mechanism.check_method}"
+    most = f"by a factor of at most {format_factor(certified)}, checked {sealed.mechanism.describe_check()}"
     found = []
     if sealed.model is not None:
         whose = f"Promised, {most}: anybody can repeat that from the public file alone."
@@ -201,12 +202,19 @@ class Findings:
     @cached_property
     def people(self) -> PopulationBound | None:
         """ε for the population that the rows are a sample of, where it is quickly computed."""
+        if not self._design.sealed.mechanism.lists_inputs:
+            return None
         law, joint = self._on_table
         return population_bound(law, self._design.sealed.promise, joint, AT_A_GLANCE)
 
     @cached_property
-    def table_leak(self) -> float:
-        """What a record leaks to whoever knows the table's exact frequencies, in exact arithmetic."""
+    def table_leak(self) -> float | None:
+        """What a record leaks to whoever knows the table's exact frequencies, in exact arithmetic.
+
+        None where inputs are not listed: with many columns nearly every record occurs once, and tells all.
+        """
+        if not self._design.sealed.mechanism.lists_inputs:
+            return None
         law, joint = self._on_table
         return exact_worst_leak(law, self._design.sealed.promise.table_promise, joint).leak.epsilon
 
@@ -243,7 +251,7 @@ class Findings:
     def _on_table(self) -> tuple[Mechanism, Joint]:
         """The mechanism on the values that rows have, and the counts that it was made from or for."""
         design = self._design
-        if design.fitted is None:
+        if not isinstance(design.fitted, FittedModel):
             return design.sealed.mechanism, design.joint
         joint, occurs = design.fitted.table_joint
         return design.sealed.mechanism.restrict_inputs(occurs), joint

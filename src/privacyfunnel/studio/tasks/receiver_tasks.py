@@ -116,7 +116,7 @@ def audit(
         (
             "certified",
             f"ε = {format_epsilon(found.certified)} now, "
-            f"{format_epsilon(sealed.epsilon)} stated, {sealed.mechanism.check_method}",
+            f"{format_epsilon(sealed.epsilon)} stated, {sealed.mechanism.describe_check()}",
         ),
     ]
     if found.people is not None:
