@@ -35,7 +35,7 @@ from privacyfunnel.release.private_design import (
     model_scope_statement,
     share_statements,
 )
-from privacyfunnel.release.wide_design import FittedWideModel, fit_wide, is_wide, seal_wide
+from privacyfunnel.release.wide_design import FittedWideModel, check_wide, fit_wide, is_wide, seal_wide
 from privacyfunnel.spec import ReleaseSpec
 from privacyfunnel.spec.checks import find_source
 from privacyfunnel.spec.fields import OUTCOMES
@@ -235,11 +235,15 @@ def count_table(table: Table, spec: ReleaseSpec) -> Encoding:
 
     ids = make_row_ids(spec.row_id, table.columns)
     secret, publish, keep = spec.secret, spec.publish, spec.read_columns
+    wide = spec.publishes_model and is_wide(spec)
     if spec.domain_file is not None:
-        wide = spec.publishes_model and is_wide(spec)
-        return spec.domain_file.encode(table, secret=secret, publish=publish, keep=keep, ids=ids, unlisted=wide)
-    bins, merges = spec.bin_rules, spec.merges
-    return encode(table, secret=secret, publish=publish, bins=bins, merges=merges, keep=keep, ids=ids)
+        found = spec.domain_file.encode(table, secret=secret, publish=publish, keep=keep, ids=ids, unlisted=wide)
+    else:
+        bins, merges = spec.bin_rules, spec.merges
+        found = encode(table, secret=secret, publish=publish, bins=bins, merges=merges, keep=keep, ids=ids)
+    if wide:
+        check_wide(found.contingency, spec)
+    return found
 
 
 def design_from_counts(
