@@ -23,7 +23,7 @@ from privacyfunnel.designs.methods import Effort, Options, find_method
 from privacyfunnel.errors import SizeError
 from privacyfunnel.estimation.output_reader import OutputReader
 from privacyfunnel.estimation.tabulation import group_tables
-from privacyfunnel.estimation.wide_estimates import expect_cells, is_weighted
+from privacyfunnel.estimation.wide_estimates import expect_cells
 from privacyfunnel.formatting import format_points
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint, cache_with_joint
@@ -82,7 +82,7 @@ def expected_precision(sealed: SealedProtocol, joint: Joint, rows: int, columns:
     SizeError
         If the channel of these columns is too large to estimate from.
     """
-    if is_weighted(sealed):
+    if not sealed.mechanism.lists_inputs:
         return _weighted_precisions(sealed, joint, rows, [tuple(columns)])[0]
     reading = OutputReader.from_protocol(sealed, columns=columns)
     return _expected_precisions(reading, joint, rows, [tuple(columns)])[0]
@@ -92,7 +92,7 @@ def expected_precision(sealed: SealedProtocol, joint: Joint, rows: int, columns:
 def expected_precision_by_column(sealed: SealedProtocol, joint: Joint, rows: int) -> tuple[ExpectedPrecision, ...]:
     """The same for every published column by itself, without those that cannot be estimated from in reasonable time."""
     asked = [(attribute.name,) for attribute in sealed.domain.attributes]
-    if is_weighted(sealed):
+    if not sealed.mechanism.lists_inputs:
         return tuple(_weighted_precisions(sealed, joint, rows, asked))
     found: dict[int, ExpectedPrecision] = {}
     for together in group_tables(sealed, asked):

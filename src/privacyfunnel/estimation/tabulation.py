@@ -27,7 +27,7 @@ from privacyfunnel.estimation.share_estimates import (
     check_noisy,
     default_method,
 )
-from privacyfunnel.estimation.wide_estimates import METHOD, estimate_wide, is_weighted
+from privacyfunnel.estimation.wide_estimates import METHOD, estimate_wide
 from privacyfunnel.formatting import format_percent
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.protocols.channel_protocol import Labels
@@ -76,7 +76,7 @@ def estimate(
         raise ParameterError("an estimate needs the sanitised table beside its protocol; there is none. Name it.")
     sealed = load_sealed(protocol)
     asked = _parse_tables(sealed, columns)
-    if is_weighted(sealed):
+    if not sealed.mechanism.lists_inputs:
         settings = EstimationSettings(
             "inversion" if method in (None, METHOD) else str(method), level, target, bootstrap
         )
