@@ -112,6 +112,13 @@ ASKED: dict[str, dict[str, Any]] = {
     "channel": {"publish": "town", "method": "optimal"},
     "values": {"publish": "town", "method": "randomised-response", "as_": "values"},
     "sets": {"publish": "town", "method": "unary-encoding"},
+    "records": {
+        "publish": ["town", "the.age", "sex"],
+        "bins": {"the.age": [0, 30, 60]},
+        "prior": "model",
+        "promise": LIP(8),
+        "seed": 1,
+    },
     "chain": {"publish": ["town", "the.age"], "method": "chain", "bins": {"the.age": [0, 30, 60]}},
 }
 
