@@ -11,18 +11,22 @@ import numpy as np
 import polars as pl
 import pytest
 
-from privacyfunnel import ReleaseSpec, apply, design, estimate
+from privacyfunnel import ReleaseSpec, apply, design, estimate, sanitise_file
 from privacyfunnel.errors import ColumnError, GuaranteeError, ParameterError
 from privacyfunnel.estimation import weigh
 from privacyfunnel.mechanisms.protocol_file import to_text
 from privacyfunnel.mechanisms.real_or_synthetic import RealOrSynthetic
 from privacyfunnel.mechanisms.sampling import RowKey
 from privacyfunnel.mechanisms.sealing import SealedProtocol, certify_at_model
+from privacyfunnel.model.published import measurement, wide_fit
 from privacyfunnel.model.published.wide_model import WideModel
+from privacyfunnel.release import wide_design
+from privacyfunnel.report import release_page
 from privacyfunnel.tables.coding.domain_file import draft_domain
 from privacyfunnel.tables.readers.adult import write_adult_csv
 from privacyfunnel.tables.readers.eager_frames import FrameTable
 from tests.commands import refused, run, told
+from tests.release.test_public_folder import Today
 
 COLUMNS = ["workclass", "education", "marital-status", "relationship", "race", "sex"]
 ROWS = 6000
@@ -238,3 +242,44 @@ def test_labels_of_a_domain_file_are_all_named_and_its_size_decides() -> None:
     assert [at.labels for at in sealed.domain.attributes] == [domain.codings[name].labels for name in two]
     few = design(people(), spec(publish=["sex", "race"], domain=draft_domain(table, ["income", "sex", "race"])))
     assert few.mechanism.lists_inputs
+
+
+@pytest.fixture
+def one_noise(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Noisy counts and scores of the first table are those of the next one, too; the list counts tables."""
+    drawn: list[Any] = []
+    place, tables = [0], [0]
+    noisy, fit = measurement.add_noise, wide_design.fit_wide
+
+    def record(counts: Any, noise: Any) -> Any:
+        if len(drawn) == place[0]:
+            drawn.append(noisy(counts, noise))
+        place[0] += 1
+        return drawn[place[0] - 1].copy()
+
+    def begin(*given: Any) -> Any:
+        place[0] = 0
+        tables[0] += 1
+        return fit(*given)
+
+    monkeypatch.setattr(measurement, "add_noise", record)
+    monkeypatch.setattr(wide_fit, "add_noise", record)
+    monkeypatch.setattr("privacyfunnel.release.design.fit_wide", begin)
+    monkeypatch.setattr(release_page, "datetime", Today)
+    return tables
+
+
+def test_every_public_byte_follows_from_the_noisy_counts_and_the_draw(tmp_path: Path, one_noise: list[int]) -> None:
+    """Two tables that differ in every relation with the secret, and in its shares: the noise made up for that."""
+    found = []
+    flipped = people()["income"].sample(ROWS, shuffle=True, seed=5)
+    for number, secret in enumerate((people()["income"], flipped)):
+        place = tmp_path / str(number)
+        place.mkdir()
+        people().with_columns(income=secret).write_csv(place / "people.csv")
+        sanitise_file(place / "people.csv", spec(publish=COLUMNS[2:], into=place / "out", report=False))
+        public = place / "out" / "public"
+        found.append({path.name: path.read_bytes() for path in public.iterdir()})
+    assert one_noise == [2]
+    assert found[0].keys() == found[1].keys()
+    assert [name for name in found[0] if found[0][name] != found[1][name]] == []
