@@ -12,12 +12,16 @@ import polars as pl
 import pytest
 
 from privacyfunnel import ReleaseSpec, apply, design, estimate, sanitise_file
+from privacyfunnel.audits.black_box_tests import PublishedRows, judge_rows
+from privacyfunnel.designs.wide.real_or_synthetic_design import design_real_or_synthetic
 from privacyfunnel.errors import ColumnError, GuaranteeError, ParameterError
 from privacyfunnel.estimation import weigh
 from privacyfunnel.mechanisms.protocol_file import to_text
 from privacyfunnel.mechanisms.real_or_synthetic import RealOrSynthetic
-from privacyfunnel.mechanisms.sampling import RowKey
+from privacyfunnel.mechanisms.sampling import KeyStream, RowKey
 from privacyfunnel.mechanisms.sealing import SealedProtocol, certify_at_model
+from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.promises import LIP
 from privacyfunnel.model.published import measurement, wide_fit
 from privacyfunnel.model.published.wide_model import WideModel
 from privacyfunnel.release import wide_design
@@ -283,3 +287,27 @@ def test_every_public_byte_follows_from_the_noisy_counts_and_the_draw(tmp_path: 
     assert one_noise == [2]
     assert found[0].keys() == found[1].keys()
     assert [name for name in found[0] if found[0][name] != found[1][name]] == []
+
+
+def test_tests_from_outside_accept_the_law_and_reject_a_leak_of_one_row_in_twenty(
+    made: tuple[Path, dict[str, Any]],
+) -> None:
+    """People as the model has them: their records are drawn, and looked at with their secrets and nothing else."""
+    _, _, model = load(made[0])
+    tree, promise, n = model.tree, LIP(0.5), 60_000
+    law = design_real_or_synthetic(tree, promise).mechanism
+    words = np.stack([KeyStream.from_seed(3).words(0, n, draw=draw) for draw in range(tree.words_per_record)])
+    secrets = tree.sample_secrets(words).astype(np.int64)
+    shown = law.draw(tree.sample(words), KeyStream.from_seed(4).rows(0, n))
+    joint = Joint.from_counts(np.bincount(secrets, minlength=len(tree.shares))[:, None] * np.array([[1, 1]]))
+    rng = np.random.default_rng(6)
+    leaking = shown.copy()
+    rows = rng.choice(n, n // 20, replace=False)
+    leaking[rows] = shown[secrets[rows]]  # whoever has a secret shows one record with it
+    verdicts = []
+    for drawn in (shown, leaking):
+        inputs = secrets * joint.a + rng.integers(0, joint.a, n)
+        found = PublishedRows(inputs, drawn, np.arange(n))
+        verdicts.append(judge_rows(found, promise.comparisons(joint, True), promise.epsilon, rng))
+    assert not any(verdict.rejects for verdict in verdicts[0])
+    assert any(verdict.rejects for verdict in verdicts[1])
