@@ -28,6 +28,7 @@ EXCEL_SAFE = (
     "text that begins with = + - @ and is no number has an apostrophe in front; estimate and audit read it either way"
 )
 Details = Annotated[bool, typer.Option("--details", help="Say everything, not only the most important lines.")]
+WEIGHTED = "estimates by weights, in which real rows count most; nothing is proved about the best"
 
 
 def content(release: Release) -> dict[str, Any]:
@@ -135,7 +136,7 @@ def promise_text(sealed: SealedProtocol, *, average_only: bool) -> str:
     """What was promised about what, and what was certified; an average alone promises nothing."""
     name, secret = sealed.promise.name, " & ".join(sealed.domain.secret_columns)
     size = text_format.format_epsilon(sealed.epsilon)
-    certified = f"certified {size} {sealed.mechanism.check_method}"
+    certified = f"certified {size} {sealed.mechanism.describe_check()}"
     if sealed.epsilon > sealed.promise.epsilon:
         certified = f"certified {sealed.epsilon:.1e}, the least that 64-bit integers can show"
     if average_only:
@@ -161,7 +162,7 @@ def design_facts(
     more = len(found) - NAMED
     return [
         ("method", f"{method_text(method, worth)}{reads}{f': {reason}' if reason else ''}"),
-        ("made for", f"{worth.use.full_name}; {optimality_text(worth)}"),
+        ("made for", f"{worth.use.full_name}; {optimality_text(worth)}" if sealed.mechanism.lists_inputs else WEIGHTED),
         *(("shares", f"{told} (95 %)") for told in found[:NAMED]),
         *([("", f"and {more} more columns, nearer than these")] if more > 0 else []),
         ("information", kept if sealed.bound is None else f"{kept}; at most {sealed.bound:.4f} is possible"),
