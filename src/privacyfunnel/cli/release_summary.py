@@ -161,7 +161,7 @@ def design_facts(
     found = sorted(shares, key=lambda told: -told.average)
     more = len(found) - NAMED
     return [
-        ("method", f"{method_text(method, worth)}{reads}{f': {reason}' if reason else ''}"),
+        ("method", f"{worth.describe_method(method)}{reads}{f': {reason}' if reason else ''}"),
         ("made for", f"{worth.use.full_name}; {optimality_text(worth)}" if sealed.mechanism.lists_inputs else WEIGHTED),
         *(("shares", f"{told} (95 %)") for told in found[:NAMED]),
         *([("", f"and {more} more columns, nearer than these")] if more > 0 else []),
@@ -193,17 +193,6 @@ def _population_text(release: Release) -> str:
         f"the same for the people whom the {population.rows:,} rows are an independent sample of, with "
         f"{100 * population.confidence:g} % confidence; secrets of fewer than {population.rule.rare} rows together"
     )
-
-
-def method_text(method: str, worth: UseValue) -> str:
-    """The method; one that failed to prove its optimum is not called by that name alone.
-
-    >>> from privacyfunnel.model.uses.use import Information, UseValue
-    >>> unproved = UseValue(Information(), 0.3, None)
-    >>> method_text("optimal", unproved), method_text("chain", unproved)
-    ('best found, not proved to be optimal', 'chain')
-    """
-    return "best found, not proved to be optimal" if method == "optimal" and worth.is_unproved else method
 
 
 def meaning(promise: Promise, epsilon: float, secret: str) -> str:

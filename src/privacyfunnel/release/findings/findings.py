@@ -20,7 +20,14 @@ from privacyfunnel.mechanisms.sealing import SealedProtocol, exact_worst_leak
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import SRLIP
 from privacyfunnel.release.design import DesignResult
-from privacyfunnel.release.findings.attacker_leaks import ClassifierLeak, SideChannel, classifier_leak, side_channel
+from privacyfunnel.release.findings.attacker_leaks import (
+    ClassifierLeak,
+    Linkage,
+    SideChannel,
+    classifier_leak,
+    measure_linkage,
+    side_channel,
+)
 from privacyfunnel.release.findings.population import AT_A_GLANCE, PopulationBound, population_bound
 from privacyfunnel.release.findings.rare_values import rare_secret_advice, rare_value_advice
 from privacyfunnel.release.findings.sparseness import sparseness_advice
@@ -241,6 +248,11 @@ class Findings:
         """What leaks to somebody who fitted a classifier to the raw rows."""
         law, joint = self._on_table
         return classifier_leak(law, self._design.sealed.promise, joint)
+
+    @cached_property
+    def linkage(self) -> Linkage:
+        """Whether published values point at people, on the counts of the table."""
+        return measure_linkage(*self._on_table)
 
     @cached_property
     def attackers(self) -> tuple[Attacker, ...]:
