@@ -163,6 +163,11 @@ def audit(
     else:
         sealed, signer = load_signed_protocol(made, None, signed_by) if made else (_sealed(release), None)
     check_secret(sealed, secret)
+    if not sealed.mechanism.lists_inputs:
+        raise ParameterError(
+            "Real or synthetic records are checked from the public files alone, and their table adds nothing. Name the "
+            "public folder, and no table."
+        )
     sealed.domain.check_secrets(merges)
     original = open_source(table, dialect)
     found = MatchedTable.match(original, sealed, bins, merges)

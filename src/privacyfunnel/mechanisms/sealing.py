@@ -60,8 +60,7 @@ from privacyfunnel.model.protocols.comparable import Comparable
 from privacyfunnel.model.protocols.forced_response import ForcedResponse
 from privacyfunnel.model.protocols.sparse_protocol import SparseProtocol
 from privacyfunnel.model.protocols.unary_encoding import UnaryEncoding
-from privacyfunnel.model.published.published_model import PublishedModel
-from privacyfunnel.model.published.table_model import TableModel
+from privacyfunnel.model.published.table_model import PublishedModel, TableModel
 from privacyfunnel.model.published.wide_model import WideModel
 from privacyfunnel.notebook_html import ShowsFacts
 
@@ -103,15 +102,11 @@ class SealedProtocol(ShowsFacts):
     model: PublishedModel | None = None  # the prior that the promise is about, where it is published
 
     def _facts(self) -> list[tuple[str, str]]:
-        secret, promise = " & ".join(self.domain.secret_columns), self.promise
-        beliefs = promise.belief_bounds(0.3, self.certified_total)
-        certified = format_epsilon(self.epsilon)
+        secret, asked = " & ".join(self.domain.secret_columns), format_number(self.total_epsilon)
+        beliefs, certified = self.promise.belief_bounds(0.3, self.certified_total), format_epsilon(self.epsilon)
         return [
             ("published", " & ".join(at.name for at in self.domain.attributes)),
-            (
-                "promise",
-                f"{promise.name} about {secret}, ε = {format_number(self.total_epsilon)}, certified {certified}",
-            ),
+            ("promise", f"{self.promise.name} about {secret}, ε = {asked}, certified {certified}"),
             ("means", f"a belief of 30 % about {secret} may become {format_percent_range(*beliefs)}"),
             ("kept", f"{format_percent(self.information / self.entropy)} of the information"),
         ]
