@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from privacyfunnel.arrays import BoolArray, FloatArray, dense, one_blas_thread
-from privacyfunnel.errors import ColumnError, SizeError
+from privacyfunnel.errors import ColumnError, ParameterError, SizeError
 from privacyfunnel.estimation.calibration import KnownMargins
 from privacyfunnel.estimation.identification import Identification, RowSpace, identify
 from privacyfunnel.estimation.intervals import FEW_ROWS
