@@ -113,7 +113,7 @@ ASKED: dict[str, dict[str, Any]] = {
     "published model": {"publish": "town", "promise": LIP(2.0)},
     "values": {"publish": "town", "method": "randomised-response", "as_": "values"},
     "sets": {"publish": "town", "method": "unary-encoding"},
-    "chain": {"publish": ["town", "the.age"], "method": "chain", "bins": {"the.age": [0, 30, 60]}},
+    "chain": {"prior": "table", "publish": ["town", "the.age"], "method": "chain", "bins": {"the.age": [0, 30, 60]}},
 }
 
 
