@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from functools import reduce
 from itertools import pairwise
 from typing import Any, ClassVar
@@ -19,7 +18,7 @@ from privacyfunnel.mechanisms.alias_tables import sample
 from privacyfunnel.mechanisms.channel import ChannelMechanism
 from privacyfunnel.mechanisms.credal_checks import exact_credal_leak
 from privacyfunnel.mechanisms.draw_tally import ChannelTally
-from privacyfunnel.mechanisms.exact_arithmetic import NO_LEAK, ExactLeak, exact_leak, larger_leak
+from privacyfunnel.mechanisms.exact_arithmetic import NO_LEAK, ExactLeak, exact_pair_leak, larger_leak
 from privacyfunnel.mechanisms.mechanism import Mechanism, Model, ObservationModels, check_table_size
 from privacyfunnel.mechanisms.sampling import RandomWords
 from privacyfunnel.model.comparisons import Comparisons
@@ -129,11 +128,7 @@ class ProductMechanism(Mechanism):
             for j in unknown:
                 terms = terms * columns[j][self.combos[comparisons.input[mine], j]]
             masses.append(int(terms.sum()))
-        up, down = masses[0] * totals[1], masses[1] * totals[0]
-        if (up == 0) != (down == 0):
-            return exact_leak(comparisons, None, pair, output)
-        ratio = Fraction(max(up, down), min(up, down)) if up else Fraction(1)
-        return exact_leak(comparisons, ratio, pair, output)
+        return exact_pair_leak(comparisons, pair, masses[0] * totals[1], masses[1] * totals[0], output)
 
     def draw(self, codes: NDArray[Any], random_words: RandomWords) -> NDArray[Any]:
         drawn = [

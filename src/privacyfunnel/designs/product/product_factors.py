@@ -32,7 +32,7 @@ from privacyfunnel.arrays import FloatArray, sparse
 from privacyfunnel.engine import Problem, split
 from privacyfunnel.engine.clock import FOREVER, Clock
 from privacyfunnel.errors import SizeError
-from privacyfunnel.model.comparisons import Comparisons
+from privacyfunnel.model.comparisons import Comparisons, leak_sizes
 from privacyfunnel.model.constraints import LinearConstraints
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
@@ -55,7 +55,7 @@ class Factors:
         self.joint, self.promise, self.clock = joint, promise, clock
         self.blocks = tuple(promise.comparisons(joint, False))
         self.marginals = tuple(joint.project([j]) for j in range(joint.m))
-        self._rows_alone: dict[int, tuple[FloatArray, FloatArray]] = {}
+        self._rows_alone: dict[int, LinearConstraints] = {}
         self._alone: dict[tuple[int, float], Protocol] = {}
 
     def solve_alone(self, j: int, epsilon: float) -> Protocol:
@@ -64,21 +64,20 @@ class Factors:
         if key not in self._alone:
             if j not in self._rows_alone:
                 self._rows_alone[j] = _constraints_alone(self.blocks, self.joint, j)
-            self._alone[key] = self._solve(j, *self._rows_alone[j], epsilon)
+            self._alone[key] = self._solve(j, self._rows_alone[j], epsilon)
         return self._alone[key]
 
     def solve_after(self, j: int, earlier: Mapping[int, Protocol], epsilon: float) -> Protocol:
         """The best factor j that keeps ε-LIP given every x^J and every output of the earlier factors outside J."""
-        return self._solve(j, *_constraints_after(self.blocks, self.joint, j, earlier), epsilon)
+        return self._solve(j, _constraints_after(self.blocks, self.joint, j, earlier), epsilon)
 
     def solve_beside(self, j: int, product: ProductProtocol, epsilon: float) -> Protocol | None:
         """The best factor j next to the product's other factors; none where those use up ε among themselves."""
-        n, d = _constraints_beside(self.blocks, self.joint, j, product)
-        p = self.marginals[j].p_x
-        at_prior = np.log((n @ p) / (d @ p))
-        if np.abs(at_prior).max(initial=0.0) > epsilon * (1 - LEAST_ROOM):
+        rows = _constraints_beside(self.blocks, self.joint, j, product)
+        at_prior = leak_sizes(*rows.evaluate(self.marginals[j].p_x[None, :]), rows.scales)
+        if at_prior.max(initial=0.0) > epsilon * (1 - LEAST_ROOM):
             return None
-        return self._solve(j, n, d, epsilon)
+        return self._solve(j, rows, epsilon)
 
     def constant(self, j: int) -> Protocol:
         """The factor that says nothing."""
@@ -88,69 +87,75 @@ class Factors:
         """These factors over the joint's combinations."""
         return ProductProtocol(factors, self.joint.combos)
 
-    def _solve(self, j: int, n: FloatArray, d: FloatArray, epsilon: float) -> Protocol:
+    def _solve(self, j: int, rows: LinearConstraints, epsilon: float) -> Protocol:
         marginal = self.marginals[j]
         prior = marginal.p_x
-        if not len(n):  # nothing is compared: every value may be published as it is
+        if not len(rows):  # nothing is compared: every value may be published as it is
             return Protocol(np.eye(len(prior)), marginal.values)
         size = min(epsilon, LARGEST_EPSILON) * (1 - INSIDE)
-        problem = Problem.from_values(prior, LinearConstraints.from_pairs(n, d), size)
+        problem = Problem.from_values(prior, rows, size)
         found = split(problem, gap=GAP, time_limit=min(SECONDS, SHARE * self.clock.seconds_left), lazy=True)
         p_yx = found.weights[:, None] * found.atoms
         channel = (p_yx / p_yx.sum(axis=0)).T
         return Protocol(channel, posterior_labels(marginal, prior[:, None] * channel))
 
 
-def _constraints_alone(blocks: tuple[Comparisons, ...], joint: Joint, j: int) -> tuple[FloatArray, FloatArray]:
+def _constraints_alone(blocks: tuple[Comparisons, ...], joint: Joint, j: int) -> LinearConstraints:
     """P(x^j | s, x^J) / p(x^j) against P(x^j | x^J) / p(x^j)."""
     prior = joint.project([j]).p_x
     to_value = sparse.csr_array(sparse.coo_array((np.ones(joint.a), (np.arange(joint.a), joint.combos[:, j]))))
-    numerators, denominators = [], []
+    parts = []
     for block in blocks:
         if j not in block.known:
             lifts = sparse.csr_array(block.distributions @ to_value).toarray() / prior
-            numerators.append(lifts[block.pairs[:, 0]])
-            denominators.append(lifts[block.pairs[:, 1]])
-    return _drop_duplicates(np.concatenate(numerators), np.concatenate(denominators))
+            one, other = (lifts[block.pairs[:, i]] for i in (0, 1))
+            parts.append(LinearConstraints.from_pairs(one, other, block.scales))
+    return _drop_duplicates(LinearConstraints.concatenate(parts, len(prior)))
 
 
 def _constraints_after(
     blocks: tuple[Comparisons, ...], joint: Joint, j: int, earlier: Mapping[int, Protocol]
-) -> tuple[FloatArray, FloatArray]:
+) -> LinearConstraints:
     """P(x^j | s, x^J, y^K) / p(x^j) against the same for everybody, for every y^K; later attributes say nothing yet."""
     sizes = [len(attribute.labels) for attribute in joint.attributes]
     channels = [earlier[k].channel if k in earlier else np.ones((size, 1)) for k, size in enumerate(sizes)]
-    numerators, denominators = _joint_constraints(blocks, joint, j, channels)
-    prior = joint.project([j]).p_x
-    p_one, p_other = (side @ prior for side in (numerators, denominators))
-    seen = (p_one > 0) & (p_other > 0)  # an output that either never sees is one that neither sees: ε is finite
-    return _drop_duplicates(numerators[seen] / p_one[seen][:, None], denominators[seen] / p_other[seen][:, None])
+    rows = _joint_constraints(blocks, joint, j, channels)
+    (n, d), prior = rows.dense, joint.project([j]).p_x
+    p_one, p_other = n @ prior, d @ prior
+    seen = (p_one > 0) & (p_other > 0)  # an output that either never sees: neither does, or that side is not promised
+    scales = None if rows.scales is None else rows.scales[seen]
+    return _drop_duplicates(
+        LinearConstraints.from_pairs(n[seen] / p_one[seen][:, None], d[seen] / p_other[seen][:, None], scales)
+    )
 
 
 def _constraints_beside(
     blocks: tuple[Comparisons, ...], joint: Joint, j: int, product: ProductProtocol
-) -> tuple[FloatArray, FloatArray]:
+) -> LinearConstraints:
     """P(x^j, y^-j | s, x^J) / p(x^j) against the same for everybody, for every y^-j."""
-    return _drop_duplicates(*_joint_constraints(blocks, joint, j, product.channels))
+    return _drop_duplicates(_joint_constraints(blocks, joint, j, product.channels))
 
 
 def _joint_constraints(
     blocks: tuple[Comparisons, ...], joint: Joint, j: int, channels: Sequence[FloatArray]
-) -> tuple[FloatArray, FloatArray]:
+) -> LinearConstraints:
     """P(x^j, y^-j | E) / p(x^j) for both sides of every comparison that does not know x^j, and every y^-j."""
     prior = joint.project([j]).p_x
     as_it_is = [np.eye(len(prior)) if k == j else channel for k, channel in enumerate(channels)]
     asked = [block for block in blocks if j not in block.known]
     _check_constraints(sum(_count_other_outputs(channels, {j, *block.known}) * len(block.pairs) for block in asked))
-    numerators: list[FloatArray] = []
-    denominators: list[FloatArray] = []
+    parts = []
     for block in asked:
         for part in contract_channels(as_it_is, joint.combos, block):
             place = part.unknown.index(j)
-            for side, rows in ((part.one, numerators), (part.other, denominators)):
-                table = np.moveaxis(side.reshape(-1, *part.shape), 1 + place, -1).reshape(-1, len(prior))
-                rows.append(table / prior)
-    return np.concatenate(numerators), np.concatenate(denominators)
+            one, other = (
+                np.moveaxis(side.reshape(-1, *part.shape), 1 + place, -1).reshape(-1, len(prior)) / prior
+                for side in (part.one, part.other)
+            )
+            each = len(one) // len(part.pairs)  # outputs of the others, beside every pair
+            scales = None if part.scales is None else np.repeat(part.scales, each, axis=0)
+            parts.append(LinearConstraints.from_pairs(one, other, scales))
+    return LinearConstraints.concatenate(parts, len(prior))
 
 
 def _count_other_outputs(channels: Sequence[FloatArray], left_out: set[int]) -> int:
@@ -166,12 +171,13 @@ def _check_constraints(rows: int) -> None:
         )
 
 
-def _drop_duplicates(numerators: FloatArray, denominators: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The rows that say something, each once; their scale does not matter."""
-    both = np.concatenate([numerators, denominators], axis=1)
-    scale = denominators.max(axis=1, keepdims=True)
-    both = both[scale[:, 0] > 0] / scale[scale[:, 0] > 0]
-    d = numerators.shape[1]
-    both = both[np.abs(both[:, :d] - both[:, d:]).max(axis=1, initial=0.0) > 0]
-    kept = np.sort(np.unique(np.round(both, 12), axis=0, return_index=True)[1])
-    return both[kept, :d], both[kept, d:]
+def _drop_duplicates(rows: LinearConstraints) -> LinearConstraints:
+    """The rows that say something, each once; what they are multiplied with does not matter."""
+    (one, other), d = rows.dense, rows.inputs
+    size = other.max(axis=1, initial=0.0)
+    said = (size > 0) & (np.abs(one - other).max(axis=1, initial=0.0) > 0)
+    both = np.concatenate([one[said], other[said]], axis=1) / size[said, None]
+    scales = rows.either_scale[said]
+    distinct = np.concatenate([np.round(both, 12), scales], axis=1)
+    kept = np.sort(np.unique(distinct, axis=0, return_index=True)[1])
+    return LinearConstraints.from_pairs(both[kept, :d], both[kept, d:], None if rows.scales is None else scales[kept])

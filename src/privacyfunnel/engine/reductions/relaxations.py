@@ -25,6 +25,7 @@ from privacyfunnel.arrays import FloatArray, IntArray, dense
 from privacyfunnel.engine.problem import Problem, Split
 from privacyfunnel.engine.reductions.merge_equal import PartsProblem, functionals
 from privacyfunnel.engine.settings import SETTINGS
+from privacyfunnel.model.comparisons import leak_sizes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,13 +57,20 @@ def group_secrets(problem: Problem) -> SecretGroups | None:
 
 
 def merge_similar(problem: Problem, eta: float) -> Problem:
-    """The problem over parts of nearly alike inputs, at a promise loose enough to allow all that this one does."""
-    rho = np.exp(-problem.epsilon - eta)
+    """The problem over parts of nearly alike inputs, at a promise loose enough to allow all that this one does.
+
+    With scales this is proved where all are compared with everybody: elsewhere nothing may keep L·v from 0.
+    """
+    if problem.constraints.scales is not None and not problem.constraints.compares_with_everybody:
+        return problem
+    scales = problem.constraints.either_scale
+    finite = scales[np.isfinite(scales)]
+    rho = np.exp(-problem.epsilon * float(finite.max(initial=1.0)) - eta)
     cells = np.floor(np.log1p(functionals(problem) / rho) / eta)
     part_of = np.unique(cells, axis=1, return_inverse=True)[1].reshape(-1)
     looser = problem.epsilon + (2 if problem.constraints.compares_with_everybody else 4) * eta * (
         1 + SETTINGS.tolerance.solved
-    )
+    ) / float(finite.min(initial=1.0))
     return replace(PartsProblem.from_parts(problem, part_of).problem, epsilon=looser)
 
 
@@ -104,13 +112,12 @@ class LazyConstraints:
         fresh = [i for i in np.unique(excess.argmax(axis=0)[violated]) if tuple(pairs[i].tolist()) not in known]
         if not fresh:
             return None
-        more = replace(problem.constraints, pairs=np.concatenate([problem.constraints.pairs, pairs[fresh]]))
+        known_too = [i for i, pair in enumerate(pairs.tolist()) if tuple(pair) in known]
+        more = whole.constraints.select_pairs(np.sort([*known_too, *fresh]))
         return replace(reduced, problem=problem.replace_constraints(more))
 
 
 def _log_ratios(problem: Problem, atoms: FloatArray) -> FloatArray:
-    """|ln L_E·v / L_F·v| of every constraint and atom."""
-    one, other = problem.constraints.evaluate(atoms)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        size = np.abs(np.log(one / other))
-    return np.where((one <= 0) & (other <= 0), 0.0, size)
+    """The leak of every constraint and atom: |ln L_E·v / L_F·v| where scales are 1."""
+    one, other = (np.maximum(side, 0.0) for side in problem.constraints.evaluate(atoms))
+    return leak_sizes(one, other, problem.constraints.scales)

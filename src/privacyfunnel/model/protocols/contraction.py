@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from privacyfunnel.arrays import BoolArray, FloatArray, IntArray, sparse
 from privacyfunnel.errors import DistributionError
-from privacyfunnel.model.comparisons import Comparisons, log_ratio
+from privacyfunnel.model.comparisons import Comparisons, leak_sizes
 
 WORKED_ON = 1 << 18  # entries of P(y | E) that are worked on at a time
 FEWEST_PAIRS = 64  # pairs that go together at least, so that an F they share is computed once
@@ -34,6 +34,7 @@ class PairLikelihoods:
     first: int  # the number of the first of these outputs
     shape: tuple[int, ...]  # how many outputs each unknown attribute has
     unknown: tuple[int, ...]
+    scales: FloatArray | None = None  # of these pairs
 
     def output(self, column: int, factors: int) -> tuple[int, ...]:
         """The output of that column, one number per attribute; known attributes show their first one."""
@@ -43,11 +44,15 @@ class PairLikelihoods:
         return tuple(found)
 
     def sizes(self) -> FloatArray:
-        """|ln P(y|E) / P(y|F)|."""
-        return log_ratio(self.one, self.other)
+        """The leaks, |ln P(y|E) / P(y|F)| where scales are 1."""
+        return leak_sizes(self.one, self.other, self.scales)
 
     def largest(self) -> tuple[float, int, int]:
         """The largest of these sizes, with its pair and output, at the price of one division per entry."""
+        if self.scales is not None:
+            sizes = self.sizes()
+            row, column = map(int, np.unravel_index(int(sizes.argmax()), sizes.shape))
+            return float(sizes[row, column]), row, column
         strange = (self.one == 0) != (self.other == 0)
         if strange.any():
             pair, y = np.argwhere(strange)[0]
@@ -66,7 +71,8 @@ def contract_channels(
     every = np.arange(len(comparisons.pairs)) if wanted is None else np.flatnonzero(wanted)
     if len(every):
         p, known = sparse.csr_array(comparisons.distributions), comparisons.known
-        yield from _contract(channels, combos, p, comparisons.pairs, every, known)
+        for part in _contract(channels, combos, p, comparisons.pairs, every, known):
+            yield part if comparisons.scales is None else replace(part, scales=comparisons.scales[part.pairs])
 
 
 def output_chances(channels: Sequence[FloatArray], combos: IntArray, p_x: FloatArray) -> Iterator[FloatArray]:

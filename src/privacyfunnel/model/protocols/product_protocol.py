@@ -176,6 +176,8 @@ def pair_bounds(channels: Sequence[FloatArray], combos: IntArray, comparisons: C
         spread = np.exp(np.minimum(log_range, LARGEST_LOG)) - 1
     down = np.log1p((1 - share) * spread)
     up = np.log1p((1 - share) * spread / (1 + share * spread))
+    if comparisons.scales is not None:
+        up, down = (side / scale for side, scale in zip((up, down), comparisons.scales.T, strict=True))
     bound = np.maximum(down, up) * (1 + ROUNDING) + ROUNDING
     # Beyond what floats hold, and for whatever is no number, nothing is known.
     bound[~(log_range <= LARGEST_LOG) | np.isnan(bound)] = np.inf
