@@ -25,6 +25,7 @@ from privacyfunnel.hints import hint
 from privacyfunnel.model.comparisons import Comparisons, GroupPairs, Leak, compare_groups
 from privacyfunnel.model.constraints import LinearConstraints
 from privacyfunnel.model.credal.credal_sets import CredalSets
+from privacyfunnel.model.credal.odds_range import OddsRange
 from privacyfunnel.model.credal.sample_rule import CredalRule, SampleRule, check_confidence
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.protocols.comparable import Comparable
@@ -199,6 +200,11 @@ class Promise(ABC):
     @property
     def population(self) -> Population | None:
         """What it promises of the people that the table is a sample of; None where it is about the table alone."""
+        return None
+
+    @property
+    def odds(self) -> OddsRange | None:
+        """By how much odds may differ from those of its prior; None where it is promised for that prior alone."""
         return None
 
     @property

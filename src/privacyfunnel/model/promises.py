@@ -25,6 +25,7 @@ from privacyfunnel.hints import hint
 from privacyfunnel.model.belief_bounds import factor_bounds, odds_bounds
 from privacyfunnel.model.comparisons import GroupPairs, check_comparison_size, scale_below
 from privacyfunnel.model.promise_base import PROMISES, Population, PopulationPromise, PriorsPromise, Promise
+from privacyfunnel.model.robust import RobustPromise
 
 __all__ = [
     "ALIP",
@@ -38,6 +39,7 @@ __all__ = [
     "PopulationPromise",
     "PriorsPromise",
     "Promise",
+    "RobustPromise",
     "find_promise",
     "fixes_epsilon",
     "pairs_with_everybody",

@@ -133,7 +133,7 @@ class Applied:
         elif self.measured is not None and people is None:
             said.append("The promise holds on these rows, by exact arithmetic, and was certified for no later ones.")
         elif self.sealed.model is not None:
-            said.append(model_scope_statement(secret))
+            said.append(model_scope_statement(secret, promise.odds))
         elif people is None:
             said.append(
                 "The promise was certified for the table that the protocol was designed on. If "

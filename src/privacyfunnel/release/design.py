@@ -102,7 +102,7 @@ class DesignResult:
             )
         spent = float(sum(Fraction(entry.noise) for entry in self.noise))
         if self.sealed.model is not None:
-            about = model_scope_statement(secret)
+            about = model_scope_statement(secret, promise.odds)
         design = design_statements(self.sealed, to_owner=True, spent=spent)
         return (about, *share_statements(self.sealed), *design)
 

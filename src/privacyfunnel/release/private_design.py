@@ -18,6 +18,7 @@ from privacyfunnel.errors import ColumnError, ParameterError, SizeError
 from privacyfunnel.formatting import format_epsilon, format_number
 from privacyfunnel.hints import hint
 from privacyfunnel.model.credal.noisy_sample_rule import NoisySampleRule
+from privacyfunnel.model.credal.odds_range import OddsRange
 from privacyfunnel.model.credal.sample_rule import RARE, check_confidence
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Population, PopulationPromise, Promise
@@ -81,10 +82,11 @@ def make_private_design(spec: ReleaseSpec) -> PrivateDesign | None:
     return PrivateDesign(check_design_epsilon(spec.design_epsilon), spec.design_noise)
 
 
-def model_scope_statement(secret: str) -> str:
+def model_scope_statement(secret: str, odds: OddsRange | None) -> str:
     """Whom a promise by a published model is about."""
+    also = "" if odds is None else f", and to {odds.people('it')}"
     return (
-        f"The promise is to whoever believes the published model of {secret}; whoever knows better, such as the "
+        f"The promise is to whoever believes the published model of {secret}{also}; whoever knows better, such as the "
         "table's exact frequencies, may learn more."
     )
 

@@ -283,7 +283,7 @@ class Release:
         if self.sealed.model is not None:
             leak = self.findings.table_leak
             known = f": to whoever knows the table's exact frequencies a record leaks ε = {format_epsilon(leak)}"
-            found.append(f"{model_scope_statement(secret)[:-1]}{known if to_owner else ''}.")
+            found.append(f"{model_scope_statement(secret, promise.odds)[:-1]}{known if to_owner else ''}.")
         elif promise.population is None:
             known = (
                 f": for them it is, {self.people.statement} ({self.people.kind})" if to_owner and self.people else ""

@@ -132,7 +132,13 @@ def _model_answers(sealed: SealedProtocol) -> list[tuple[str, str]]:
         return []
     most, how = format_factor(sealed.total_epsilon), sealed.mechanism.check_method
     sure = f"Yes, by a factor of at most {most}, checked {how}: anybody can repeat that from {PROTOCOL} alone."
-    return [("somebody who believes the published model", sure)]
+    return [("somebody who believes the published model", sure), *_odds_answers(sealed)]
+
+
+def _odds_answers(sealed: SealedProtocol) -> list[tuple[str, str]]:
+    odds, prior = sealed.promise.odds, "the table" if sealed.model is None else "the model"
+    most = f"Yes, by a factor of at most {format_factor(sealed.total_epsilon)}, {sealed.mechanism.check_method}."
+    return [] if odds is None else [(odds.people(prior), most)]
 
 
 def _rows_answer(sealed: SealedProtocol, epsilon: float) -> str:

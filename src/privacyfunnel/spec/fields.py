@@ -15,6 +15,7 @@ from privacyfunnel.spec.kinds import (
     ANY_TEXT,
     BINS,
     BUDGETS,
+    DATE,
     DESIGN_EPSILON,
     FLAG,
     MERGE_RARE,
@@ -24,6 +25,7 @@ from privacyfunnel.spec.kinds import (
     ORDERED,
     PATH,
     POPULATION,
+    ROBUST,
     TEXT,
     Kind,
     choice,
@@ -81,6 +83,7 @@ OPTIONS: Mapping[str, Mapping[str, Option]] = {
         "promise": Option(ANY_TEXT, "lip", choices=("lip", "ldp", "srlip"), common=True, commands=DESIGNING),
         "prior": Option(choice(MODEL, TABLE, POPULATION_PRIOR), MODEL, commands=DESIGNING),
         "population": Option(POPULATION, "95%", "95%|auto|none", DESIGNING),
+        "robust": Option(ROBUST, 2, "FACTOR|any", DESIGNING),
         "average": Option(number(least=0), 0.05, "NATS", DESIGNING),
         "average_only": Option(FLAG, commands=DESIGNING),
         "sees_secret": Option(FLAG, commands=DESIGNING),
@@ -128,6 +131,12 @@ OPTIONS: Mapping[str, Mapping[str, Option]] = {
         "person": Option(TEXT, "patient", "COLUMN"),
         "person_row": Option(TEXT, "last", "first|last", choices=("first", "last")),
     },
+    "For the record": {
+        "approved_by": Option(TEXT, "Review board, 2026-11-03", "NAME", (SANITISE,)),
+        "purpose": Option(TEXT, "teaching material", "TEXT", (SANITISE,)),
+        "contact": Option(TEXT, "data@example.org", "TEXT", (SANITISE,)),
+        "valid_until": Option(DATE, "2027-12-31", "DATE", (SANITISE,)),
+    },
     "Output": {
         "into": Option(PATH, "out", "PATH", common=True),
         "format": Option(choice(*FORMATS), "parquet", commands=(SANITISE,)),
@@ -158,6 +167,9 @@ HELP: Mapping[str, str] = {
     "population: those whom the rows are a sample of. Default: table.",
     "population": "Also keep the promise, with this confidence, for the population that the rows are a random sample "
     "of; auto: with 95 % where possible; none: for these rows only.",
+    "robust": "Also keep the promise for everybody whose odds of a secret, given what is published, differ from the "
+    "model's by at most this factor; any: for everybody who agrees with it on the shares of the secret and of what is "
+    "published.",
     "average": "Also bound the average leakage I(S;Y), in nats.",
     "average_only": "Promise the average leakage alone; the ε that results is stated.",
     "sees_secret": "Let the mechanism read the secret as well: it keeps more and promises less.",
@@ -209,6 +221,10 @@ HELP: Mapping[str, str] = {
     "sheet": "The sheet of an .xlsx file. Default: the first.",
     "person": "The column that identifies persons: each counts as one row if their rows agree.",
     "person_row": "Which row of a person counts where they differ: first or last.",
+    "approved_by": "Who approved the release; for the report and the disclosure record.",
+    "purpose": "What the table is released for; likewise.",
+    "contact": "Whom to ask about the release; likewise.",
+    "valid_until": "Until when the approval holds, as 2027-12-31; likewise.",
     "into": "Where the output goes: the folder of a release, the file of a protocol or of applied rows.",
     "format": "The format of the sanitised table. Default: that of the table.",
     "excel_safe": "Put an apostrophe before text that begins like a formula.",

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from privacyfunnel.hints import hint
 from privacyfunnel.names import split_names, suggest_name
 
 ALL_COLUMNS = "*"  # the key of merge_rare that stands for every published column
-AUTO, NONE = "auto", "none"
+AUTO, NONE, ANY_ODDS = "auto", "none", "any"
 LEAST_PERCENT = 50  # a bare number from here on is a percentage; a smaller one may be a slip of the decimal point
 MOST_DIGITS = 12  # of a whole number
 
@@ -118,6 +119,14 @@ def _check_text(field: str, value: Any) -> str:
     return value
 
 
+def _check_date(field: str, value: Any) -> str:
+    """A day as 2027-12-31."""
+    try:
+        return date.fromisoformat(str(value)).isoformat()
+    except ValueError:
+        raise field_error(field, "a date such as 2027-12-31", value) from None
+
+
 def _check_flag(field: str, value: Any) -> bool:
     if not isinstance(value, bool):
         raise field_error(field, "true or false", value)
@@ -177,6 +186,16 @@ def _check_population(field: str, value: Any) -> float | str | None:
     if value is None or bare == NONE:
         return None
     return AUTO if bare == AUTO else parse_confidence(str(value))
+
+
+def _check_robust(field: str, value: Any) -> str | None:
+    """A factor of at least 1 by which odds may differ, or `any`."""
+    bare = str(value).strip().lower()
+    if value is None or bare == NONE:
+        return None
+    if bare != ANY_ODDS:
+        check_number(field, value, "a number of at least 1, or any", lambda x: x >= 1)
+    return bare
 
 
 def _check_bins(field: str, value: Any) -> dict[str, Any]:
@@ -259,12 +278,14 @@ _LABELS = {"type": "object", "additionalProperties": _STRINGS}
 _COUNT = {"type": "integer", "minimum": 2}
 
 TEXT = Kind(_check_text, {"type": "string"})
+DATE = Kind(_check_date, {"type": "string", "format": "date"})
 ANY_TEXT = Kind(_keep, {"type": "string"})
 FLAG = Kind(_check_flag, {"type": "boolean"})
 PATH = Kind(_check_path, {"type": "string"}, path=True)
 ANY_PATH = Kind(_keep, {"type": "string"}, path=True)
 NAMES = Kind(_check_names, _NAMES, _parse_names, repeats=True)
 POPULATION = Kind(_check_population, {"anyOf": [{"type": "string"}, {"type": "number"}]})
+ROBUST = Kind(_check_robust, {"anyOf": [{"enum": [ANY_ODDS, NONE]}, {"type": "number", "minimum": 1}]})
 BINS = Kind(
     _check_bins,
     {

@@ -79,7 +79,7 @@ def check_size(joint: Joint, promise: Promise, sees_secret: bool, use: Use) -> N
     if joint.c > joint.a:
         instead = f"Make one secret of several ({hint('merge_secrets', 'a,b=other')}). {instead}"
     inputs = int(np.count_nonzero(joint.weights)) if sees_secret else joint.a
-    divided = use == Information() and not sees_secret and promise.population is None
+    divided = use == Information() and not sees_secret and promise.population is None and promise.odds is None
     most = LARGEST_DIVIDED if divided and not (promise.guards_known_attributes and joint.m > 1) else LARGEST_PROBLEM
     if inputs > most:
         what = "pairs of a secret and a value" if sees_secret else "combinations" if joint.m > 1 else "values"
