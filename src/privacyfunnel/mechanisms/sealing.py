@@ -419,7 +419,8 @@ def _parse_model(content: Mapping[str, Any], domain: Domain, promise: Promise, l
         raise ProtocolFileError(
             f"a model must have a column for each of {len(domain.combos)} values; it has {model.weights.shape[1]}."
         )
-    if Fraction(promise.epsilon) + model.epsilon > model.total:
+    joint = model.joint(domain.attributes, domain.combos, " & ".join(domain.secret_columns))
+    if Fraction(promise.epsilon) + model.epsilon / Fraction(promise.smallest_scale(joint)) > model.total:
         raise ProtocolFileError("the ε of records and model must add up to the whole ε at most; it is more.")
     if law.sees_secret or promise.population is not None or "shares" in content:
         raise ProtocolFileError("a protocol with a published model must not see the secret nor state exact shares.")

@@ -267,7 +267,7 @@ def leak_sizes(one: FloatArray, other: FloatArray, scales: FloatArray | None) ->
         return size
     scale = np.where(one >= other, scales[:, :1], scales[:, 1:])
     scale[~(np.isfinite(one) & np.isfinite(other))] = 1.0  # what is no number passes no check
-    return np.asarray(np.where(np.isinf(scale), 0.0, size / scale))
+    return np.asarray(np.divide(size, scale, out=np.zeros_like(size), where=np.isfinite(scale)))
 
 
 def scale_below(limit: float, epsilon: float) -> float:

@@ -103,9 +103,10 @@ class GradedLDP(Promise):
     def parameters(self) -> dict[str, Any]:
         return {"sizes": [list(pair) for pair in self.sizes]}
 
-    @property
-    def smallest_scale(self) -> float:
-        return min((scale_below(size, self.epsilon) for _, _, size in self.sizes), default=1.0)
+    def smallest_scale(self, joint: Joint) -> float:
+        if self.sizes:
+            return min(scale_below(size, self.epsilon) for _, _, size in self.sizes)
+        return min(1.0, *_neighbours(joint)[1].tolist()) if joint.c > 1 else 1.0
 
     def with_epsilon(self, epsilon: float) -> GradedLDP:
         share = Fraction(epsilon) / Fraction(self.epsilon)
@@ -198,6 +199,7 @@ class Events(Promise):
     """Named groups of secrets, each against everybody else: :math:`P(y|G) / P(y|¬G)` within e^±ε."""
 
     asked_as: ClassVar[str] = "events:groups.csv"
+    reads_labels: ClassVar[bool] = True
     events: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     @classmethod
@@ -235,8 +237,8 @@ class Events(Promise):
         return Events(epsilon, self.events)
 
     @property
-    def for_any_belief(self) -> bool:
-        return False
+    def labels(self) -> tuple[str, ...]:
+        return tuple(value for _, values in self.events for value in values)
 
     @property
     def meaning(self) -> str:

@@ -38,6 +38,7 @@ class Promise(ABC):
     """What the owner promises about the secret, of size ε."""
 
     asked_as: ClassVar[str] = ""  # its text, where that is not its name
+    reads_labels: ClassVar[bool] = False  # whether it names values of the secret, which then must not be merged
     epsilon: float
 
     def __init_subclass__(cls, *, named: bool = True) -> None:
@@ -108,10 +109,14 @@ class Promise(ABC):
         """What it says, in a sentence about {secret}, {factor} = e^ε and {where}; empty where nothing more is known."""
         return ""
 
-    @property
-    def smallest_scale(self) -> float:
+    def smallest_scale(self, joint: Joint) -> float:
         """The smallest multiple of ε that it promises for a pair, at most 1."""
         return 1.0
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The values of the secret that it names."""
+        return ()
 
     @property
     def guards_known_attributes(self) -> bool:
@@ -133,8 +138,8 @@ class Promise(ABC):
     def group_pairs(self, c: int, m: int, sees_secret: bool) -> Iterator[GroupPairs]:
         """Which of c secrets, or groups of them, the promise compares, among whom: in tables of m attributes."""
         raise ParameterError(
-            "For a population, and for real and synthetic records, a promise must say which groups of secrets it "
-            f"compares whatever the secrets are; {self.name} does not. Use LIP or LDP."
+            "For a population, for odds that differ, and for real and synthetic records, a promise must say which "
+            f"groups of secrets it compares whatever the secrets are; {self.name} does not. Use LIP or LDP."
         )
 
     def comparisons(self, joint: Joint, sees_secret: bool) -> Iterator[Comparisons]:
@@ -252,9 +257,8 @@ class ExtendedPromise(Promise, named=False):
     def meaning(self) -> str:
         return self.promise.meaning
 
-    @property
-    def smallest_scale(self) -> float:
-        return self.promise.smallest_scale
+    def smallest_scale(self, joint: Joint) -> float:
+        return self.promise.smallest_scale(joint)
 
     @property
     def guards_known_attributes(self) -> bool:

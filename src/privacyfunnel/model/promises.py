@@ -24,6 +24,7 @@ from privacyfunnel.errors import ParameterError, check_epsilon
 from privacyfunnel.hints import hint
 from privacyfunnel.model.belief_bounds import factor_bounds, odds_bounds
 from privacyfunnel.model.comparisons import GroupPairs, check_comparison_size, scale_below
+from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promise_base import PROMISES, Population, PopulationPromise, PriorsPromise, Promise
 from privacyfunnel.model.robust import RobustPromise
 
@@ -153,8 +154,7 @@ class ALIP(Promise):
     def parameters(self) -> dict[str, Any]:
         return {"lower": self.lower, "upper": self.upper}
 
-    @property
-    def smallest_scale(self) -> float:
+    def smallest_scale(self, joint: Joint) -> float:
         return min(self._scales)
 
     @property
