@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from privacyfunnel.arrays import FloatArray, IntArray, sparse
 from privacyfunnel.mechanisms.chain_step import UNIT, Step, next_contexts
 from privacyfunnel.mechanisms.draw_tally import PooledCounts
-from privacyfunnel.mechanisms.exact_arithmetic import NO_LEAK, ExactLeak, exact_leak, larger_leak
+from privacyfunnel.mechanisms.exact_arithmetic import NO_LEAK, ExactLeak, exact_leak, larger_leak, sides
 from privacyfunnel.model.comparisons import Comparisons, Leak
 from privacyfunnel.model.credal.credal_sets import CredalSets
 from privacyfunnel.model.joint import Joint
@@ -158,7 +158,7 @@ def outward_leak(
     p = np.asarray(sparse.csr_array(outputs @ given).toarray(), dtype=np.float64)
     one, other = p[:, comparisons.pairs[:, 0]], p[:, comparisons.pairs[:, 1]]
     worst = NO_LEAK
-    for side in comparisons.sides():
+    for side in sides(comparisons):
         large, small = side.order(one[:, side.pairs], other[:, side.pairs])
         # What is no number compares with nothing, and then passes no check.
         infinite = ((large > 0) & (small == 0)) | ~(np.isfinite(large) & np.isfinite(small))

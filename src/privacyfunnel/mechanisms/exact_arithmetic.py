@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
@@ -159,6 +160,30 @@ def exact_pair_leak(comparisons: Comparisons, pair: int, up: int, down: int, out
     return exact_leak(comparisons, Fraction(most, least) if least else None, pair, output, scale)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Side:
+    """Pairs whose ratio is promised with one scale, P(y|E) over P(y|F), the reverse, or both alike."""
+
+    scale: float
+    pairs: IntArray  # their numbers
+    way: int | None  # 0, 1, or None for both
+
+    def order(self, one: NDArray[Any], other: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+        """P(y|E) and P(y|F) of these pairs as a larger and a smaller one: alike where the ratio is not promised."""
+        least = (other, one)[self.way] if self.way is not None else np.minimum(one, other)
+        return np.maximum(one, other), least
+
+
+def sides(comparisons: Comparisons) -> Iterator[Side]:
+    """All that is promised, pairs of one scale together."""
+    if comparisons.scales is None:
+        yield Side(1.0, np.arange(len(comparisons.pairs)), None)
+        return
+    for way, scales in enumerate(comparisons.scales.T):
+        for scale in np.unique(scales[np.isfinite(scales)]).tolist():
+            yield Side(scale, np.flatnonzero(scales == scale), way)
+
+
 def worst_ratio(comparisons: Comparisons, masses: NDArray[Any], totals: NDArray[Any], first: int = 0) -> ExactLeak:
     """The largest ratio of P(y|E) = masses[E, y] / totals[E] to P(y|F), either way up, in exact arithmetic.
 
@@ -167,7 +192,7 @@ def worst_ratio(comparisons: Comparisons, masses: NDArray[Any], totals: NDArray[
     """
     worst = NO_LEAK
     step = max(1, WORKED_ON // max(1, masses.shape[1]))
-    for side in comparisons.sides():
+    for side in sides(comparisons):
         for start in range(0, len(side.pairs), step):
             some = side.pairs[start : start + step]
             e, f = comparisons.pairs[some].T

@@ -15,7 +15,6 @@ which is infinite where that side is not promised. Its leak is then the smallest
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -82,20 +81,6 @@ class GroupPairs:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Side:
-    """Pairs whose ratio is promised with one scale, P(y|E) over P(y|F), the reverse, or both alike."""
-
-    scale: float
-    pairs: IntArray  # their numbers
-    way: int | None  # 0, 1, or None for both
-
-    def order(self, one: NDArray[Any], other: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-        """P(y|E) and P(y|F) of these pairs as a larger and a smaller one: alike where the ratio is not promised."""
-        least = (other, one)[self.way] if self.way is not None else np.minimum(one, other)
-        return np.maximum(one, other), least
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Comparisons:
     """Pairs of events (E, F), each event an integer mass on the protocol's inputs.
 
@@ -144,15 +129,6 @@ class Comparisons:
         totals = self.totals
         p = np.asarray(self.weight / totals[self.event], dtype=np.float64)
         return matrix(p, self.event, self.input, (len(totals), self.inputs))
-
-    def sides(self) -> Iterator[Side]:
-        """All that is promised, pairs of one scale together."""
-        if self.scales is None:
-            yield Side(1.0, np.arange(len(self.pairs)), None)
-            return
-        for way, scales in enumerate(self.scales.T):
-            for scale in np.unique(scales[np.isfinite(scales)]).tolist():
-                yield Side(scale, np.flatnonzero(scales == scale), way)
 
     def leak_sizes(self, one: FloatArray, other: FloatArray, first: int = 0) -> FloatArray:
         """The leak at P(y|E) and P(y|F), a row for each pair from `first` on."""

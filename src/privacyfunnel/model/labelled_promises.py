@@ -11,7 +11,7 @@ depend on π, so that :math:`P_\pi(y)` is least at a corner of these priors, whe
 
 .. math:: P(y|s) \le e^{\varepsilon} \Big(c \sum_t P(y|t) + (1 - kc) P(y|s')\Big) \quad\text{for all } s, s'.
 
-At c = 0 that is LDP, at c = 1/k PML for even priors (docs/theory.md, Theorems 60 to 63).
+At c = 0 that is LDP, at c = 1/k PML for even priors (docs/theory.md, Theorems 71 to 74).
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from privacyfunnel.model.belief_bounds import factor_bounds, odds_bounds
 from privacyfunnel.model.comparisons import Comparisons, check_comparison_size, compare_groups, scale_below
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promise_base import Promise
-from privacyfunnel.model.promises import LINE
 
+LINE = "line"  # LDP by distance: the secret's values are numbers
 MOST_VALUES = 1000  # that a file of pairs may name: every path between two of them is looked at
 
 
@@ -89,6 +89,10 @@ class GradedLDP(Promise):
             return cls.from_sizes([(one, other, float(size)) for one, other, size in rows])
         except ValueError:
             raise ParameterError(f"'{argument}' must have an ε in its third column; one is no number.") from None
+
+    @classmethod
+    def fixes_epsilon(cls, argument: str) -> bool:
+        return argument != LINE
 
     @property
     def text(self) -> str:
@@ -374,6 +378,3 @@ def _read_rows(path: str, columns: int, expected: str) -> list[list[str]]:
     if not rows or any(len(row) != columns or not all(row) for row in rows):
         raise ParameterError(f"'{path}' needs {expected}; some row is not so.")
     return rows
-
-
-LABELLED: tuple[type[Promise], ...] = (GradedLDP, Events, InteriorPML)

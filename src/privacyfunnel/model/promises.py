@@ -25,6 +25,7 @@ from privacyfunnel.hints import hint
 from privacyfunnel.model.belief_bounds import factor_bounds, odds_bounds
 from privacyfunnel.model.comparisons import GroupPairs, check_comparison_size, scale_below
 from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.labelled_promises import Events, GradedLDP, InteriorPML
 from privacyfunnel.model.promise_base import PROMISES, Population, PopulationPromise, PriorsPromise, Promise
 from privacyfunnel.model.robust import RobustPromise
 
@@ -35,6 +36,9 @@ __all__ = [
     "PML",
     "PROMISES",
     "SRLIP",
+    "Events",
+    "GradedLDP",
+    "InteriorPML",
     "MissingPromise",
     "Population",
     "PopulationPromise",
@@ -50,7 +54,8 @@ __all__ = [
 ]
 
 
-LINE = "line"  # LDP by distance: the secret's values are numbers
+# What ldp:… and pml:… ask for, where something stands behind the name.
+WITH_ARGUMENT: Mapping[str, type[Promise]] = {"ldp": GradedLDP, "pml": InteriorPML}
 
 
 def pairs_with_everybody(c: int) -> tuple[BoolArray, IntArray]:
@@ -83,12 +88,6 @@ class PML(Promise):
     r"""Pointwise maximal leakage: :math:`P(y|s) / P(y) \le e^{\varepsilon}`, so that no belief in a value of the secret
     rises by more than that factor. How far one may fall is not promised. It is β-likeness with β = e^ε − 1.
     """
-
-    @classmethod
-    def from_text(cls, argument: str, epsilon: float | None) -> Promise:
-        from privacyfunnel.model.labelled_promises import InteriorPML
-
-        return InteriorPML.from_text(argument, epsilon) if argument else super().from_text(argument, epsilon)
 
     @property
     def meaning(self) -> str:
@@ -185,16 +184,6 @@ class ALIP(Promise):
 class LDP(Promise):
     r"""Local differential privacy w.r.t. the secret: :math:`P(y|s) \le e^{\varepsilon} P(y|s')`."""
 
-    @classmethod
-    def from_text(cls, argument: str, epsilon: float | None) -> Promise:
-        from privacyfunnel.model.labelled_promises import GradedLDP
-
-        return GradedLDP.from_text(argument, epsilon) if argument else super().from_text(argument, epsilon)
-
-    @classmethod
-    def fixes_epsilon(cls, argument: str) -> bool:
-        return argument not in ("", LINE)
-
     @property
     def for_any_belief(self) -> bool:
         return True
@@ -268,22 +257,17 @@ def stated_promise(name: str, epsilon: float, parameters: Mapping[str, Any] = Ma
 
 def _parse_text(text: str) -> tuple[type[Promise], str]:
     name, _, argument = text.partition(":")
-    kind = _find_kind(name.lower())
+    kind = WITH_ARGUMENT.get(name.lower()) if argument else None
+    kind = _find_kind(name.lower()) if kind is None else kind
     if kind is None:
-        own = (each.asked_as or each.__name__.lower() for each in (*PROMISES.values(), *_labelled_promises()))
-        known = ", ".join(dict.fromkeys((*own, *plugins.plugin_names(plugins.PROMISES))))
+        plain = [name for name, each in PROMISES.items() if not each.asked_as]
+        with_more = (each.asked_as for each in PROMISES.values() if each.asked_as)
+        known = ", ".join(dict.fromkeys((*plain, *plugins.plugin_names(plugins.PROMISES), *with_more)))
         raise ParameterError(f"A promise is one of {known}; there is none called '{name}'.")
     return kind, argument
 
 
-def _labelled_promises() -> tuple[type[Promise], ...]:
-    from privacyfunnel.model.labelled_promises import LABELLED
-
-    return LABELLED
-
-
 def _find_kind(name: str) -> type[Promise] | None:
-    _labelled_promises()  # each enters PROMISES
 
     if name in PROMISES:
         return PROMISES[name]

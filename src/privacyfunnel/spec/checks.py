@@ -34,7 +34,8 @@ def check_promise(spec: Spec) -> None:
         from privacyfunnel.model.promises import find_promise, fixes_epsilon
 
         given = spec.epsilon is not None or spec.factor is not None or spec.average_only
-        promise = find_promise(spec.promise, 1.0 if given or not fixes_epsilon(spec.promise) else None)
+        own = ":" in spec.promise and not given and fixes_epsilon(spec.promise)
+        promise = find_promise(spec.promise, None if own else 1.0)
         merged = {value for labels in spec.merge_secrets.values() for value in labels}
         if promise.reads_labels and merged & set(promise.labels):
             raise ParameterError(

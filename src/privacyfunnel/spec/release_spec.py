@@ -179,7 +179,7 @@ class ReleaseSpec:
 
         if not isinstance(self.promise, str):
             return self.promise
-        if fixes_epsilon(self.promise):
+        if ":" in self.promise and fixes_epsilon(self.promise):
             return find_promise(self.promise)
         if self.average_only:
             from privacyfunnel.designs.optimal.problem_conversion import LARGEST_EPSILON
