@@ -46,16 +46,6 @@ def likelihoods(content, combos):
         rows = channel(law)
         for y in range(len(law["outputs"])):
             yield [row.get(y, 0) for row in rows]
-    elif kind == "product":
-        factors = [channel(factor) for factor in law["factors"]]
-        for outputs in itertools.product(*(range(len(factor["outputs"])) for factor in law["factors"])):
-            found = []
-            for combo in combos:
-                chance = 1
-                for factor, code, y in zip(factors, combo, outputs, strict=True):
-                    chance *= factor[code].get(y, 0)
-                found.append(chance)
-            yield found
     elif kind == "forced-response":
         truth, noise = int(law["truth"]), [int(n) for n in law["noise"]]
         if truth + sum(noise) != 2**64 or len(noise) != len(combos):

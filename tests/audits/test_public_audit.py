@@ -85,7 +85,6 @@ def test_the_promise_is_confirmed_from_the_files_alone(table: Path, folder: Path
     [
         {"promise": "ldp"},
         {"promise": "srlip", "publish": ["town", "sex"], "gap": 0.05},
-        {"publish": ["town", "sex"], "method": "product"},
         {"publish": ["town", "sex"], "method": "forced-response"},
         {"method": "randomised-response", "as_": "values"},
     ],

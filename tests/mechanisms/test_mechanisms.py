@@ -52,8 +52,8 @@ class Picked:
     def part(self, start: int, stop: int) -> "Picked":
         return Picked(self.whole, self.rows[start:stop])
 
-    def scattered_words(self, rows: IntArray, draws: IntArray) -> WordArray:
-        return self.whole.scattered_words(self.rows[rows], draws)
+    def scatter_words(self, rows: IntArray, draws: IntArray) -> WordArray:
+        return self.whole.scatter_words(self.rows[rows], draws)
 
 
 @ANY_KIND

@@ -44,7 +44,7 @@ def forced_response(joint: Joint, promise: Promise) -> ForcedResponse:
         others = "a population" if promise.odds is None else "other odds than the prior's"
         raise ParameterError(
             "A forced response draws from the shares of its prior, and is made for that one; a promise for "
-            f"{others} was asked. Publish fewer columns, or use the methods optimal or product."
+            f"{others} was asked. Publish fewer columns, or use the method optimal."
         )
     comparisons = promise.count(joint)
     if comparisons * joint.a > MOST_NUMBERS:

@@ -30,13 +30,12 @@ __all__ = ["METHODS", "Design", "Effort", "Method", "Options", "Progress", "Reco
 Maker = Callable[[Joint, Promise, Options], Design]
 Trial = Callable[[Joint, Promise, Options], float]
 
-SEES_SECRET, AS_VALUES, BUDGETS, ORDER, AVERAGE = "sees_secret", "as_values", "budgets", "order", "average"
+SEES_SECRET, AS_VALUES, ORDER, AVERAGE = "sees_secret", "as_values", "order", "average"
 # What is said where a method cannot follow an option.
 REFUSALS = {
     SEES_SECRET: "{method} never looks at the secret; leave out " + hint("sees_secret") + " or use another method.",
     AS_VALUES: "{method} publishes sets, not values; use " + hint("as_", "labels") + " or another method.",
     ORDER: "an order of columns is for the method {others}; {method} needs none. Leave it out.",
-    BUDGETS: "budgets are for the method {others}; {method} needs none. Leave them out.",
     AVERAGE: "an average is for the method {others}; {method} knows none. Leave it out.",
 }
 
@@ -148,7 +147,6 @@ _TABLE = (
         always_sees_secret=True,
         answers_anything_else=True,
     ),
-    Method("product", builders.design_product, follows=frozenset({AS_VALUES, BUDGETS}), searches=True, columnwise=True),
     Method(
         "chain",
         builders.design_chain,

@@ -200,7 +200,7 @@ class RealOrSynthetic:
         while len(rows):
             rounds = min(max(PROPOSALS // len(rows), 1), 64)
             draws = np.arange(first, first + rounds * per_proposal)
-            words = random_words.scattered_words(rows, draws).reshape(rounds, per_proposal, len(rows))
+            words = random_words.scatter_words(rows, draws).reshape(rounds, per_proposal, len(rows))
             proposals, of_class = self.propose(words.transpose(1, 0, 2).reshape(per_proposal, -1)[1:])
             chance = self.acceptance[np.tile(classes[rows], rounds), of_class].astype(np.uint64)
             accepted = (words[:, 0].reshape(-1) & np.uint64(UNIT - 1)) < chance

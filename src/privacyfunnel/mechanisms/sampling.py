@@ -53,7 +53,7 @@ class RandomWords(Shape):
     def part(self, start: int, stop: int) -> RandomWords:
         """The words of the rows from number `start` among these up to number `stop`."""
 
-    def scattered_words(self, rows: IntArray, draws: IntArray) -> WordArray:
+    def scatter_words(self, rows: IntArray, draws: IntArray) -> WordArray:
         """The words of some of these rows in some draw numbers: draws × rows."""
 
 
@@ -82,9 +82,9 @@ class StreamRows:
         """The words of some of these rows."""
         return StreamRows(self.stream, self.first_row + start, min(stop, self.n) - start)
 
-    def scattered_words(self, rows: IntArray, draws: IntArray) -> WordArray:
+    def scatter_words(self, rows: IntArray, draws: IntArray) -> WordArray:
         """The words of some of these rows in some draw numbers."""
-        return self.stream.scattered_words(np.uint64(self.first_row) + rows.astype(np.uint64), draws)
+        return self.stream.scatter_words(np.uint64(self.first_row) + rows.astype(np.uint64), draws)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -130,7 +130,7 @@ class KeyStream:
             )
         return self._words(first_row, n, draw)
 
-    def scattered_words(self, rows: WordArray, draws: IntArray) -> WordArray:
+    def scatter_words(self, rows: WordArray, draws: IntArray) -> WordArray:
         """The words of any rows in any draw numbers, draws × rows: the same as by `words`, one block of AES each."""
         counters = np.empty((len(draws), len(rows), 2), dtype=">u8")
         counters[:, :, 0], counters[:, :, 1] = draws[:, None], rows >> np.uint64(1)
@@ -272,7 +272,7 @@ class IdentityRows:
         """The words of some of these rows."""
         return IdentityRows(self._word_key, self.tags[start:stop])
 
-    def scattered_words(self, rows: IntArray, draws: IntArray) -> WordArray:
+    def scatter_words(self, rows: IntArray, draws: IntArray) -> WordArray:
         """The words of some of these rows in some draw numbers."""
         numbers = np.zeros((len(draws), 1, 2), dtype="<u8")
         numbers[:, 0, 0] = draws

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.atomic_files import atomic_file
-from privacyfunnel.deprecation import DeprecatedAlias
 from privacyfunnel.errors import (
     DistributionError,
     GuaranteeError,
@@ -47,7 +46,6 @@ from privacyfunnel.mechanisms.input_domain import (
 )
 from privacyfunnel.mechanisms.mechanism import DescribableProtocol, Mechanism
 from privacyfunnel.mechanisms.outcomes import Outcomes, outcomes_from_json, outcomes_to_json
-from privacyfunnel.mechanisms.product import ProductMechanism
 from privacyfunnel.mechanisms.protocol_file import content_digest, find_protocol, from_text, read_text, to_text
 from privacyfunnel.mechanisms.sampling import KeyStream, WordStream
 from privacyfunnel.mechanisms.unary_mechanism import UnaryEncodingMechanism
@@ -57,7 +55,6 @@ from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.protocols.channel_protocol import Protocol
 from privacyfunnel.model.protocols.comparable import Comparable
 from privacyfunnel.model.protocols.forced_response import ForcedResponse
-from privacyfunnel.model.protocols.product_protocol import ProductProtocol
 from privacyfunnel.model.protocols.sparse_protocol import SparseProtocol
 from privacyfunnel.model.protocols.unary_encoding import UnaryEncoding
 from privacyfunnel.model.published.table_model import TableModel
@@ -70,8 +67,7 @@ FEWEST_BITS = 20  # a sliver of up to 2^-20 makes up for rounding
 NATS = 1e-9  # by how much rounding may bring stated amounts of information out of order
 DISTRIBUTION = 1e-9  # by how much rounding may keep a stated distribution from summing to 1
 MECHANISMS: Mapping[str, type[Mechanism]] = {
-    law.kind: law
-    for law in (ChannelMechanism, UnaryEncodingMechanism, ProductMechanism, ChainMechanism, ForcedResponseMechanism)
+    law.kind: law for law in (ChannelMechanism, UnaryEncodingMechanism, ChainMechanism, ForcedResponseMechanism)
 }
 
 
@@ -93,9 +89,6 @@ class SealedProtocol:
     substitutes: IntArray | None = None  # inputs that stand for values which are not known, where there are any
     shares: ColumnShares | None = None  # of the published columns, where their owner publishes them
     model: TableModel | None = None  # the prior that the promise is about, where it is published
-
-    law = DeprecatedAlias("mechanism")
-    certified_on = DeprecatedAlias("certified_inputs")
 
     @property
     def sees_secret(self) -> bool:
@@ -353,11 +346,6 @@ def _(protocol: SparseProtocol, joint: Joint, sliver: float) -> ChannelMechanism
 @build_mechanism.register
 def _(protocol: UnaryEncoding, joint: Joint, sliver: float) -> UnaryEncodingMechanism:
     return UnaryEncodingMechanism.from_protocol(protocol, sliver)
-
-
-@build_mechanism.register
-def _(protocol: ProductProtocol, joint: Joint, sliver: float) -> ProductMechanism:
-    return ProductMechanism.from_protocol(protocol.mix_constant(joint, sliver) if sliver else protocol)
 
 
 @build_mechanism.register

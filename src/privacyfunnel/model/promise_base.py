@@ -19,7 +19,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from privacyfunnel.deprecation import DeprecatedAlias, adopt_deprecated_overrides
 from privacyfunnel.errors import ParameterError, check_epsilon
 from privacyfunnel.hints import hint
 from privacyfunnel.model.comparisons import Comparisons, GroupPairs, Leak, compare_groups
@@ -43,7 +42,6 @@ class Promise(ABC):
 
     def __init_subclass__(cls, *, named: bool = True) -> None:
         """A promise that is nothing but its size can be asked for by name, and written into files and read again."""
-        adopt_deprecated_overrides(cls)
         name = cls.__name__.lower()
         if named and name in PROMISES and PROMISES[name].__module__ != cls.__module__:
             raise ParameterError(
@@ -54,16 +52,6 @@ class Promise(ABC):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
-
-    asked = DeprecatedAlias("group_pairs")
-    rows = DeprecatedAlias("constraints")
-    sets = DeprecatedAlias("credal_sets")
-    resized = DeprecatedAlias("with_epsilon")
-    movable = DeprecatedAlias("belief_bounds")
-    of_rows = DeprecatedAlias("table_promise")
-    made_of = DeprecatedAlias("components")
-    shares_bounded = DeprecatedAlias("share_count")
-    covering_anything_else = DeprecatedAlias("cover_anything_else")
 
     @property
     def name(self) -> str:

@@ -120,7 +120,7 @@ class BoundTable:
             if not secret or sealed.sees_secret:
                 raise
             found = encode_published(table, published_variable(domain), keep=keep, ids=ids)
-            return cls(sealed, found, False, str(error))
+            return cls(sealed, found, False, error.sentence)
         return cls(sealed, found, bool(secret))
 
     @cached_property

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from privacyfunnel.designs.curve import Point, line_name
 from privacyfunnel.designs.method_selection import AUTO, Choice, apply_default_use, make_design, resolve_method
-from privacyfunnel.designs.methods import Design, Effort, Options
+from privacyfunnel.designs.methods import Design, Options
 from privacyfunnel.errors import ColumnError, GuaranteeError, OutputError, ParameterError, SizeError
 from privacyfunnel.mechanisms.input_domain import ColumnShares, build_substitutes
 from privacyfunnel.mechanisms.kept_leakage import kept_columns_error, kept_leakage, refuse_kept_alone
@@ -25,11 +25,15 @@ from privacyfunnel.model.kept_promise import KeptCounts, KeptPromise
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.uses.ordinal_scale import Orders
 from privacyfunnel.model.uses.use import Information, Use, UseValue
-from privacyfunnel.release.findings.published_shares import share_statements
 from privacyfunnel.release.hazard_check import check_hazards
 from privacyfunnel.release.model_design import FittedModel, fit_model
 from privacyfunnel.release.population_scope import extend_effort, obstacle, rows_only_worth
-from privacyfunnel.release.private_design import design_statements, make_private_design, model_scope_statement
+from privacyfunnel.release.private_design import (
+    design_statements,
+    make_private_design,
+    model_scope_statement,
+    share_statements,
+)
 from privacyfunnel.spec import ReleaseSpec
 from privacyfunnel.spec.checks import find_source
 from privacyfunnel.spec.fields import OUTCOMES
@@ -45,7 +49,6 @@ if TYPE_CHECKING:
 
 BESIDE_KEPT = ("optimal", "randomised-response", "conditional-reporting", "forced-response")  # see kept columns
 ROUNDING = 1e-9  # relative: gaps that differ by less are the same
-QUICK = Effort(gap=0.01, time_limit=4.0)  # how well a table is solved that is only compared with, in nats and seconds
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,12 +110,6 @@ class DesignResult:
         return (about, *share_statements(self.sealed), *design)
 
     @property
-    def information_options(self) -> Options:
-        """The same options for the most information: what smaller tables are compared by."""
-        use = self.options.use if self.options.as_values else Information()
-        return replace(self.options, use=use, effort=QUICK)
-
-    @property
     def point(self) -> Point | None:
         """The point of a curve of information that is known by now; None where it was made for something else."""
         if self.options.as_values or self.options.average is not None or self.worth.use != Information():
@@ -142,6 +139,7 @@ def design(
     per combination, the spec's `counts` is the column with the number of rows of each.
     """
     from privacyfunnel.tables.readers.lazy_frames import count_in_engine, frame_table
+    from privacyfunnel.tables.readers.persons import frame_by_persons
 
     spec = combine(
         spec,
@@ -153,7 +151,7 @@ def design(
         bins=bins,
         merge_rare=merge_rare,
     ).require_columns()
-    table = frame_table(frame)
+    table = frame_by_persons(frame_table(frame), spec.person, spec.person_row, (*spec.secret, *spec.publish))
     if spec.counts is not None:
         return design_from_counts(_count_table_contingency(table, spec), spec).sealed
     check_hazards(table, spec)

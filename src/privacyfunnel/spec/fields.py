@@ -14,7 +14,6 @@ from privacyfunnel.spec.kinds import (
     ANY_PATH,
     ANY_TEXT,
     BINS,
-    BUDGETS,
     DATE,
     DESIGN_EPSILON,
     FLAG,
@@ -46,7 +45,6 @@ METHODS = (
     "optimal",
     "forced-response",
     "chain",
-    "product",
     "randomised-response",
     "unary-encoding",
     "conditional-reporting",
@@ -74,13 +72,13 @@ OPTIONS: Mapping[str, Mapping[str, Option]] = {
     "Columns": {
         "secret": Option(NAMES, "illness", "COLUMN", DESIGNING, short="-s", common=True),
         "publish": Option(NAMES, ["town", "age"], "COLUMN", DESIGNING, short="-p", common=True),
-        "keep": Option(NAMES, ["year"], "COLUMN", DRAWING, common=True),
+        "keep": Option(NAMES, ["year"], "COLUMN", DRAWING),
         "allow": Option(NAMES, ["case_number"], "COLUMN", DESIGNING),
     },
     "Promise": {
         "epsilon": Option(number(least=0), 1.0, "ε", short="-e", common=True),
         "factor": Option(number(least=1), 2.0, "F"),
-        "promise": Option(ANY_TEXT, "lip", choices=("lip", "pml", "ldp", "srlip"), common=True, commands=DESIGNING),
+        "promise": Option(ANY_TEXT, "lip", choices=("lip", "pml", "ldp", "srlip"), commands=DESIGNING),
         "prior": Option(choice(MODEL, TABLE, POPULATION_PRIOR), MODEL, commands=DESIGNING),
         "population": Option(POPULATION, "95%", "95%|auto|none", DESIGNING),
         "robust": Option(ROBUST, 2, "FACTOR|any", DESIGNING),
@@ -93,7 +91,6 @@ OPTIONS: Mapping[str, Mapping[str, Option]] = {
         "ordered": Option(ORDERED, {"size": ["S", "M", "L"]}, "COLUMN=ORDER", DESIGNING),
         "method": Option(method_name(*METHODS), "auto", "METHOD", DESIGNING, choices=METHODS),
         "chain_order": Option(NAMES, ["town", "age"], "COLUMN", DESIGNING),
-        "budgets": Option(BUDGETS, [0.2, 0.3], "BUDGETS", DESIGNING),
         "gap": Option(number(above=0), 0.001, "NATS", DESIGNING),
         "time_limit": Option(number(above=0), 60.0, "SECONDS", DESIGNING),
     },
@@ -180,11 +177,10 @@ HELP: Mapping[str, str] = {
     "statistics:queries.csv, statistics:weights.csv), balanced (statistics with 99 % of the information, "
     "or balanced:0.97). Default: statistics where possible.",
     "ordered": "A column with ordinal values: size=S,M,L. Numbers and bins need none.",
-    "method": "auto, optimal, forced-response, chain, product, randomised-response, unary-encoding or conditional-"
+    "method": "auto, optimal, forced-response, chain, randomised-response, unary-encoding or conditional-"
     "reporting. Default: auto, the optimum, or with too many combinations a forced response, or a chain for "
     "information.",
     "chain_order": "For chain: the columns in the order in which they are published.",
-    "budgets": "For product: sound, paper, or an ε per column (0.2,0.3). Default: searched.",
     "gap": "Stop when the proof is within this many nats of the optimum.",
     "time_limit": "Stop after so many seconds with the best so far and its bound. "
     "Default: 60 seconds of counted work, alike on all machines.",
@@ -194,7 +190,8 @@ HELP: Mapping[str, str] = {
     "a coarser level); or age=values.",
     "merge_rare": "Publish values with fewer rows than this as 'other', and merge such bins with their neighbours: 10 "
     "for all published columns, zip=10 for one.",
-    "merge_secrets": "Treat values of the secret as one: 'a,b,c=other'. The promise then excludes what separates them.",
+    "merge_secrets": "Treat values of the secret as one: 'a,b,c=other'. Whether it is a, b or c is no longer "
+    "protected.",
     "as_": "outcomes: the most likely value, a code, and a codebook; labels: groups of values as text; values: "
     "original categories.",
     "sets": "Write sets of values as one column, or as 0/1 indicators.",

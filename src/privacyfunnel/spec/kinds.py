@@ -22,6 +22,7 @@ ALL_COLUMNS = "*"  # the key of merge_rare that stands for every published colum
 AUTO, NONE, ANY_ODDS = "auto", "none", "any"
 LEAST_PERCENT = 50  # a bare number from here on is a percentage; a smaller one may be a slip of the decimal point
 MOST_DIGITS = 12  # of a whole number
+REMOVED_METHODS = {"product": "optimal, which keeps more, or chain"}  # of earlier versions, and what replaces them
 
 Check = Callable[[str, Any], Any]  # field and value to the stored value
 Parse = Callable[[str, Sequence[str]], Any]  # field and texts of the command line to a value
@@ -107,6 +108,8 @@ def method_name(*names: str) -> Kind:
         if value not in names and plugins.load_plugin(plugins.METHODS, str(value)) is None:
             known = (*names, *plugins.plugin_names(plugins.METHODS))
             near = suggest_name(str(value), known)
+            if value in REMOVED_METHODS:
+                near = f" It was removed: use {REMOVED_METHODS[value]}."
             raise ParameterError(f"A method is one of {', '.join(known)}; there is none called '{value}'.{near}")
         return str(value)
 
@@ -249,17 +252,6 @@ def _parse_ordered(field: str, texts: Sequence[str]) -> dict[str, tuple[str, ...
     return dict(map(parse_order, texts))
 
 
-def _check_budgets(field: str, value: Any) -> str | tuple[float, ...] | None:
-    """`sound`, `paper`, or an ε per column; None where they are searched for."""
-    if value is None:
-        return None
-    if value in ("sound", "paper"):
-        return str(value)
-    must = "sound, paper or an ε per published column"
-    each = value.split(",") if isinstance(value, str) else value
-    return tuple(check_number(field, size, must, lambda x: x >= 0) for size in each)
-
-
 def _check_design_epsilon(field: str, value: Any) -> float | str:
     from privacyfunnel.model.published.noisy_counts import check_design_epsilon
 
@@ -310,5 +302,4 @@ MERGE_RARE = Kind(
 )
 MERGE_SECRETS = Kind(_check_labels, _LABELS, _parse_merge_secrets, repeats=True)
 ORDERED = Kind(_check_labels, _LABELS, _parse_ordered, repeats=True)
-BUDGETS = Kind(_check_budgets, {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "number"}}]})
 DESIGN_EPSILON = Kind(_check_design_epsilon, {"anyOf": [{"type": "number"}, {"type": "string"}]})

@@ -81,7 +81,6 @@ class ReleaseSpec:
     ordered: Mapping[str, Any] = field(default_factory=dict)
     method: str = "auto"
     chain_order: Names = ()
-    budgets: Any = None
     gap: float = GAP
     time_limit: float | None = None
 
@@ -328,7 +327,6 @@ class ReleaseSpec:
         return Options(
             sees_secret=self.sees_secret,
             as_values=self.as_ == VALUES,
-            budgets=self.budgets,
             order=self.chain_order,
             use=self.use_value or Information(),
             orders=self.scales,

@@ -40,18 +40,17 @@ class Band:
         if promise.odds is not None:
             raise ParameterError(
                 f"A chain is made for one prior; {hint('robust')} asks for others as well. Publish fewer columns, or "
-                "use the methods optimal or product."
+                "use the method optimal."
             )
         if promise.population is not None:
             raise ParameterError(
                 "A chain has contexts that few rows come to, too few to say anything of the people they stand for; a "
-                "promise for a population was asked. Publish fewer columns, or use the methods optimal or product."
+                "promise for a population was asked. Publish fewer columns, or use the method optimal."
             )
         band = _band(promise, joint)
         if band is None:
             raise ParameterError(
-                f"A chain keeps LIP or LDP; {promise.name} was asked. Use the methods optimal or product, or promise "
-                "LIP or LDP."
+                f"A chain keeps LIP or LDP; {promise.name} was asked. Use the method optimal, or promise LIP or LDP."
             )
         return band
 

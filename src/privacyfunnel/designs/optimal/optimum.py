@@ -73,8 +73,7 @@ def check_size(joint: Joint, promise: Promise, sees_secret: bool, use: Use) -> N
         "groups of codes."
     )
     if joint.m > 1 and not sees_secret:
-        product = f"use {hint('method', 'product')}, or promise LIP or LDP with"
-        other = product if promise.guards_known_attributes else "or use"
+        other = "or promise LIP or LDP with" if promise.guards_known_attributes else "or use"
         instead = f"Publish fewer columns, use coarser bins, {other} {hint('method', 'chain')}."
     if joint.c > joint.a:
         instead = f"Make one secret of several ({hint('merge_secrets', 'a,b=other')}). {instead}"

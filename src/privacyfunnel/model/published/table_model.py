@@ -8,7 +8,8 @@ Each noisy count M_{s,x} is drawn towards what independence would make of it, th
 
 each row scaled to R_s; λ_s is taken apart over columns with more noise. Secrets whose noisy total is small are one
 group, about which the model says something; about each of them alone the noise says nothing. Secrets that are not
-listed go with values as everybody does.
+listed go with values as everybody does. The M themselves are published too, summed over each group: of the table's
+shares they tell what p̃ blurs, and whoever estimates shares weighs them by their noise.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privacyfunnel.arrays import BoolArray, FloatArray, IntArray
 from privacyfunnel.errors import DistributionError
@@ -37,6 +39,18 @@ TESTS = 3  # by which one person could bring a label about
 
 
 @dataclass(frozen=True, eq=False)
+class MeasuredCounts:
+    """Counts with noise of the secrets that a model lists: a row per group of them, a column per value."""
+
+    cells: IntArray
+    variance: FloatArray  # of the noise in each
+
+    def __post_init__(self) -> None:
+        if self.cells.ndim != 2 or self.cells.shape != self.variance.shape or not (self.variance > 0).all():
+            raise DistributionError("Every noisy count must have the variance of its noise; some have not.")
+
+
+@dataclass(frozen=True, eq=False)
 class TableModel:
     """p̃(s, x) as it stands in a protocol file: integers, what their rows stand for, and what ε was spent on them."""
 
@@ -47,6 +61,7 @@ class TableModel:
     epsilon: Fraction  # ε_c
     delta: Fraction  # 0 where labels were given
     total: Fraction  # ε of everything that is published together
+    counts: MeasuredCounts | None = None  # the M that p̃ was made from; None in files of earlier versions
 
     def __post_init__(self) -> None:
         named = [label for group in self.groups for label in group]
@@ -59,6 +74,9 @@ class TableModel:
             raise DistributionError("Every secret of a model must be able to go with every value; some cannot.")
         if not (0 < self.epsilon < self.total and 0 <= self.delta < 1):
             raise DistributionError("The ε of a model must be a part of the whole ε; it is not.")
+        listed = (sum(map(bool, self.groups)), self.weights.shape[1])
+        if self.counts is not None and self.counts.cells.shape != listed:
+            raise DistributionError("A model must have noisy counts for each group that it lists; this one has not.")
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -97,11 +115,19 @@ class TableModel:
             "secrets": [list(group) for group in self.groups],
             "rest": self.rest,
             "weights": self.weights.tolist(),
+            **(
+                {}
+                if self.counts is None
+                else {"counts": self.counts.cells.tolist(), "noise_variance": self.counts.variance.tolist()}
+            ),
         }
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> TableModel:
         """The model that a protocol file states."""
+        counts = None
+        if "counts" in content:
+            counts = MeasuredCounts(_rectangle(content["counts"], np.int64), _rectangle(content["noise_variance"]))
         return cls(
             weights=np.array(content["weights"], dtype=np.int64),
             groups=tuple(map(tuple, content["secrets"])),
@@ -110,7 +136,15 @@ class TableModel:
             epsilon=Fraction(content["epsilon"]),
             delta=Fraction(content["delta"]),
             total=Fraction(content["total_epsilon"]),
+            counts=counts,
         )
+
+
+def _rectangle(rows: Sequence[Sequence[float]], dtype: type[Any] = np.float64) -> NDArray[Any]:
+    """Rows of one length as an array."""
+    if len(set(map(len, rows))) != 1:
+        raise DistributionError("The noisy counts of a model must fill a table; these do not.")
+    return np.array(rows, dtype=dtype)
 
 
 def noise_variance(rate: Fraction) -> float:

@@ -35,14 +35,15 @@ class Findings:
     @cached_property
     def sparse(self) -> str:
         """How far combinations reveal the secret, and what a smaller table would change."""
-        return "" if self._spec.is_private_design else sparseness_advice(self._design)
+        design = self._design
+        return "" if self._spec.is_private_design else sparseness_advice(design.joint, design.sealed.domain.bins)
 
     @cached_property
     def rare(self) -> tuple[str, ...]:
         """Values with few rows, and what merging rare secrets would keep; a sentence each."""
         if self._spec.is_private_design:
             return ()
-        values = rare_value_advice(self._design.joint, self._design.sealed.domain.bins)
+        values = rare_value_advice(self._design.joint)
         return tuple(filter(None, (values, rare_secret_advice(self._design, self._spec.secret))))
 
     @cached_property
