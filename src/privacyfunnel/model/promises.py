@@ -36,6 +36,7 @@ __all__ = [
     "PML",
     "PROMISES",
     "SRLIP",
+    "YARDSTICKS",
     "Events",
     "GradedLDP",
     "InteriorPML",
@@ -218,6 +219,9 @@ class SRLIP(Promise):
         for size in range(m + 1 if sees_secret else m):
             for known in combinations(range(m), size):
                 yield GroupPairs(*pairs_with_everybody(c), known)
+
+
+YARDSTICKS: Mapping[str, type[Promise]] = {"lip": LIP, "ldp": LDP, "srlip": SRLIP}  # by which a protocol is measured
 
 
 def resolve_promise(kind: Promise | str, epsilon: float | None = None) -> Promise:
