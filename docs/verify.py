@@ -28,6 +28,11 @@ def read(path):
         raise ValueError("its content does not match its digest")
     if "model" not in content or content["sees_secret"] or "population" in content["promise"]:
         raise ValueError("it has no published model, so its promise cannot be checked without the table")
+    if content["kind"] == "real-or-synthetic":
+        raise ValueError(
+            "a mechanism of the kind 'real-or-synthetic' lists no combinations; its slacks are proved again, from this "
+            "file alone, by: privacyfunnel audit"
+        )
     return content
 
 

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from privacyfunnel.audits.side_channel_audit import measure_leakage
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
 from privacyfunnel.model.protocols.sparse_protocol import SparseProtocol
+from privacyfunnel.release.findings.attacker_leaks import measure_leakage
 from tests.strategies import joints, protocols_for
 
 

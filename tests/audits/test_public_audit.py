@@ -169,7 +169,7 @@ def test_verify_and_the_audit_agree_to_the_last_digit(folder: Path, tmp_path: Pa
 
 
 def model_of(sealed: SealedProtocol) -> TableModel:
-    assert sealed.model is not None
+    assert isinstance(sealed.model, TableModel)
     return sealed.model
 
 

@@ -1,6 +1,6 @@
 """A model of a table from noisy counts: what is fitted, which secrets are pooled, which labels may be named."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
 from itertools import combinations_with_replacement, product
@@ -12,11 +12,24 @@ from numpy.typing import NDArray
 from privacyfunnel.errors import DistributionError
 from privacyfunnel.model.published import table_model
 from privacyfunnel.model.published.noise import OwnNoise, noise_sum
-from privacyfunnel.model.published.table_model import LabelTests, TableModel, fit_weights, noise_variance, pool_secrets
+from privacyfunnel.model.published.table_model import (
+    LabelTests,
+    MeasuredCounts,
+    TableModel,
+    fit_weights,
+    noise_variance,
+    pool_secrets,
+)
 
 HALF = Fraction(1, 2)
 MODEL = TableModel(
-    np.array([[3, 1], [1, 3]]), (("a",), ("b", "c")), 1, 100, Fraction(1, 10), Fraction(1, 10**9), Fraction(1)
+    weights=np.array([[3, 1], [1, 3]]),
+    groups=(("a",), ("b", "c")),
+    rest=1,
+    rows=100,
+    epsilon=Fraction(1, 10),
+    delta=Fraction(1, 10**9),
+    total=Fraction(1),
 )
 
 
@@ -63,7 +76,7 @@ def test_a_model_is_written_read_and_groups_secrets() -> None:
     assert again.to_json() == MODEL.to_json()
     assert (MODEL.secrets, MODEL.pooled) == (("a", "other"), ("b", "c"))
     assert MODEL.group_of(["c", "a", "new"]) == ("other", "a", "other")
-    listed = TableModel(MODEL.weights, (("a",), ("b",)), None, 100, Fraction(1, 10), Fraction(0), Fraction(1))
+    listed = replace(MODEL, groups=(("a",), ("b",)), rest=None, delta=Fraction(0))
     with pytest.raises(DistributionError, match="must list every secret"):
         listed.group_of(["new"])
 
@@ -73,11 +86,11 @@ def test_a_model_is_written_read_and_groups_secrets() -> None:
     [
         ({"weights": [[3, 1]]}, "a row of integers"),
         ({"weights": [[3, 0], [1, 3]]}, "able to go with every value"),
-        ({"secrets": [["a"], ["a"]]}, "a row of integers"),
-        ({"secrets": [[], ["a"]]}, "able to go with every value"),
+        ({"secrets": [["a"], ["a"]]}, "each secret in one"),
+        ({"secrets": [[], ["a"]]}, "must list secrets"),
         ({"rest": 2}, "one of its groups"),
         ({"epsilon": "1"}, "part of the whole"),
-        ({"rows": 0}, "a row of integers"),
+        ({"rows": 0}, "groups of secrets apart"),
     ],
 )
 def test_a_model_that_is_none_is_refused(change: dict[str, object], part: str) -> None:
@@ -175,3 +188,11 @@ def test_one_person_makes_a_label_appear_with_chance_delta_at_most(slack: int, h
             worst = max(worst, excess + beyond)
     assert (worst <= float(DELTA)) == holds
     assert worst > 0  # no ε alone does
+
+
+def test_noise_that_is_smaller_than_the_models_own_epsilon_asks_for_is_refused() -> None:
+    cells, least = np.array([[300, 100], [50, 250]]), noise_variance(MODEL.epsilon / 2)
+    stated = MeasuredCounts(cells, np.full(cells.shape, least))
+    assert replace(MODEL, rest=None, counts=stated).counts is stated
+    with pytest.raises(DistributionError, match="as large as its ε asks for"):
+        replace(MODEL, rest=None, counts=stated, epsilon=MODEL.epsilon / 2)

@@ -58,7 +58,7 @@ def made(frame: pl.DataFrame, **more: object) -> SealedProtocol:
 
 
 def model_of(sealed: SealedProtocol) -> TableModel:
-    assert sealed.model is not None
+    assert isinstance(sealed.model, TableModel)
     return sealed.model
 
 
@@ -160,7 +160,7 @@ def test_every_promise_use_and_method_is_kept_from_the_file_alone(tmp_path: Path
     assert now == sealed.epsilon
     release = sanitise(frame, spec(**more))
     assert release.table.height == 20_000
-    assert release.findings.table_leak < 1.3 or "domain" in more  # which lists a value that one illness has
+    assert (release.findings.table_leak or 9.0) < 1.3 or "domain" in more  # which lists a value that one illness has
 
 
 def test_counts_will_do_and_an_order_may_name_labels_that_the_model_does_not() -> None:

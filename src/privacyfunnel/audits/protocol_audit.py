@@ -21,7 +21,6 @@ from privacyfunnel.audits.draw_agreement import DrawAgreement, judge_draw
 from privacyfunnel.audits.matched_table import MatchedTable, find_row_order, secret_labels
 from privacyfunnel.audits.noise_audit import NoiseAudit, audit_noise
 from privacyfunnel.audits.published_file import FileAudit, audit_file
-from privacyfunnel.audits.side_channel_audit import SideChannel, side_channel
 from privacyfunnel.errors import ColumnError, GuaranteeError
 from privacyfunnel.formatting import format_epsilon
 from privacyfunnel.hints import hint
@@ -31,6 +30,7 @@ from privacyfunnel.mechanisms.protocol_file import find_protocol
 from privacyfunnel.mechanisms.sealing import SealedProtocol, certify, exact_worst_leak
 from privacyfunnel.mechanisms.signatures import Signer, load_signed_protocol
 from privacyfunnel.notebook_html import facts_html
+from privacyfunnel.release.findings.attacker_leaks import SideChannel, side_channel
 from privacyfunnel.release.findings.composition_leakage import (
     CompositionLeak,
     ReleaseComposition,
@@ -101,6 +101,8 @@ class Audit:
     def file_facts(self) -> list[tuple[str, str]]:
         """Facts about the noise of a private design, the bytes of the sanitised table and its kept columns."""
         facts = [] if self.noise is None else [("noise", str(self.noise))]
+        if self.sealed.model is not None:
+            facts.append(("not checked", "whether the noise of the model was drawn as stated: its size fits its ε"))
         if self.table_leak is not None:
             facts.append(
                 ("exact", f"on the table's own frequencies a record leaks ε = {format_epsilon(self.table_leak)}")

@@ -31,6 +31,7 @@ Maker = Callable[[Joint, Promise, Options], Design]
 Trial = Callable[[Joint, Promise, Options], float]
 
 SEES_SECRET, AS_VALUES, ORDER, AVERAGE = "sees_secret", "as_values", "order", "average"
+REAL_OR_SYNTHETIC = "real-or-synthetic"
 # What is said where a method cannot follow an option.
 REFUSALS = {
     SEES_SECRET: "{method} never looks at the secret; leave out " + hint("sees_secret") + " or use another method.",
@@ -126,6 +127,13 @@ def _measure_information(mine: Method) -> Trial:
     return lambda joint, promise, options: mine.design(joint, promise, options).information
 
 
+def _refuse_without_model(joint: Joint, promise: Promise, options: Options) -> Design:
+    raise ParameterError(
+        f"{REAL_OR_SYNTHETIC} draws synthetic records from a published model; there is none. Add "
+        f"{hint('prior', 'model')}, or use another method."
+    )
+
+
 _ALL_BUT_COLUMNS = frozenset({SEES_SECRET, AS_VALUES})
 _EVERY_USE = (Use,)
 _TABLE = (
@@ -155,6 +163,7 @@ _TABLE = (
         columnwise=True,
         trial=builders.try_chain,
     ),
+    Method(REAL_OR_SYNTHETIC, _refuse_without_model, uses=(Information, Statistics), columnwise=True),
     Method("forced-response", builders.design_forced_response, uses=(Information, Statistics), columnwise=True),
 )
 METHODS: Mapping[str, Method] = MappingProxyType({each.name: each for each in _TABLE})

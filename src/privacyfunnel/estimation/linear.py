@@ -35,6 +35,7 @@ from privacyfunnel.estimation.observation import ObservationModel, Observations
 from privacyfunnel.estimation.output_reader import OutputReader
 from privacyfunnel.model.credal.noisy_sample_rule import NoisySampleRule
 from privacyfunnel.model.published.smoothing import noise_variance
+from privacyfunnel.model.published.table_model import TableModel
 
 TAUS = (1e-9, 0.1, 1.0, 10.0, 100.0)  # of the prior variance of one row
 SHORTER = 0.98  # of the interval: what a bias must be worth
@@ -59,7 +60,7 @@ class NoisyShares:
         model, people = reading.sealed.model, reading.sealed.promise.population
         if reading.repeats > 1:
             return None
-        if model is not None and model.counts is not None:
+        if isinstance(model, TableModel) and model.counts is not None:
             cells, variance, rows = model.counts.cells, model.counts.variance, model.rows
             near, complete = model.weights.sum(axis=0), model.rest is None
         elif model is None and people is not None and isinstance(people.rule, NoisySampleRule):

@@ -239,12 +239,22 @@ class IdentityWords:
     _word_key: bytes = field(repr=False)
 
     def rows(self, octets: NDArray[np.uint8], lengths: IntArray, inputs: IntArray) -> IdentityRows:
-        """The words of rows with these ids of so many bytes, filled up with zeros to whole blocks, and these inputs."""
+        """The words of rows with these ids of so many bytes, filled up with zeros to whole blocks, and these inputs.
+
+        An input is a number, or a record of codes, n × columns: then its codes are as many blocks for every row.
+        """
         if octets.shape[1] % BLOCK or len(octets) != len(inputs):
             raise ParameterError("ids must come in whole blocks, one for each row; they do not.")
-        head = np.empty((len(inputs), 2), dtype="<u8")
-        head[:, 0], head[:, 1] = lengths, inputs
+        head = np.zeros((len(inputs), 2), dtype="<u8")
+        head[:, 0] = lengths
+        if inputs.ndim == 1:
+            head[:, 1] = inputs
         tag = _encrypt(self._tag_key, head.view(np.uint8))
+        if inputs.ndim == 2:
+            codes = np.zeros((len(inputs), -(-inputs.shape[1] // 4) * 4), dtype="<i4")
+            codes[:, : inputs.shape[1]] = inputs
+            for start in range(0, codes.shape[1], 4):
+                tag = _encrypt(self._tag_key, tag ^ np.ascontiguousarray(codes[:, start : start + 4]).view(np.uint8))
         for start in range(0, octets.shape[1], BLOCK):
             # An id that has ended keeps its tag, so that no other id changes it.
             mine = np.flatnonzero(lengths > start)

@@ -107,10 +107,10 @@ class GradedLDP(Promise):
     def parameters(self) -> dict[str, Any]:
         return {"sizes": [list(pair) for pair in self.sizes]}
 
-    def smallest_scale(self, joint: Joint) -> float:
+    def smallest_scale(self, secrets: Sequence[str]) -> float:
         if self.sizes:
             return min(scale_below(size, self.epsilon) for _, _, size in self.sizes)
-        return min(1.0, *_neighbours(joint)[1].tolist()) if joint.c > 1 else 1.0
+        return min(1.0, *_neighbours(secrets)[1].tolist()) if len(secrets) > 1 else 1.0
 
     def with_epsilon(self, epsilon: float) -> GradedLDP:
         share = Fraction(epsilon) / Fraction(self.epsilon)
@@ -137,7 +137,7 @@ class GradedLDP(Promise):
 
     def comparisons(self, joint: Joint, sees_secret: bool) -> Iterator[Comparisons]:
         if joint.c > 1:
-            pairs, scales = self._graded_pairs(joint) if self.sizes else _neighbours(joint)
+            pairs, scales = self._graded_pairs(joint) if self.sizes else _neighbours(joint.secrets)
             yield compare_groups(joint, sees_secret, np.eye(joint.c), pairs, (), np.repeat(scales[:, None], 2, axis=1))
 
     def _graded_pairs(self, joint: Joint) -> tuple[list[tuple[int, int]], FloatArray]:
@@ -176,20 +176,20 @@ def _shortest_paths(
     return found
 
 
-def _neighbours(joint: Joint) -> tuple[list[tuple[int, int]], FloatArray]:
+def _neighbours(secrets: Sequence[str]) -> tuple[list[tuple[int, int]], FloatArray]:
     """The secrets next to each other on the line of their numbers, and how far they are apart."""
     try:
-        place = [Fraction(label.strip()) for label in joint.secrets]
+        place = [Fraction(label.strip()) for label in secrets]
     except (ValueError, ZeroDivisionError):
         raise ParameterError(
-            f"LDP on a line needs a secret whose values are numbers; some of {joint.secret_name} are not. Give an ε "
-            f"per pair: {hint('promise', 'ldp:graded.csv')}."
+            "LDP on a line needs a secret whose values are numbers; some are not. Give an ε per pair: "
+            f"{hint('promise', 'ldp:graded.csv')}."
         ) from None
-    order = sorted(range(joint.c), key=place.__getitem__)
+    order = sorted(range(len(place)), key=place.__getitem__)
     pairs = list(pairwise(order))
     apart = [place[other] - place[one] for one, other in pairs]
     if not all(apart):
-        raise ParameterError(f"LDP on a line needs distinct numbers; two values of {joint.secret_name} are the same.")
+        raise ParameterError("LDP on a line needs distinct numbers; two values of the secret are the same.")
     return pairs, np.array([_round_down(distance) for distance in apart])
 
 

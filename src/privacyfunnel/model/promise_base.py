@@ -97,8 +97,8 @@ class Promise(ABC):
         """What it says, in a sentence about {secret}, {factor} = e^ε and {where}; empty where nothing more is known."""
         return ""
 
-    def smallest_scale(self, joint: Joint) -> float:
-        """The smallest multiple of ε that it promises for a pair, at most 1."""
+    def smallest_scale(self, secrets: Sequence[str]) -> float:
+        """The smallest multiple of ε that it promises for a pair of these, at most 1."""
         return 1.0
 
     @property
@@ -245,8 +245,8 @@ class ExtendedPromise(Promise, named=False):
     def meaning(self) -> str:
         return self.promise.meaning
 
-    def smallest_scale(self, joint: Joint) -> float:
-        return self.promise.smallest_scale(joint)
+    def smallest_scale(self, secrets: Sequence[str]) -> float:
+        return self.promise.smallest_scale(secrets)
 
     @property
     def guards_known_attributes(self) -> bool:

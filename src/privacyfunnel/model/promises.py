@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from types import MappingProxyType
@@ -24,7 +24,6 @@ from privacyfunnel.errors import ParameterError, check_epsilon
 from privacyfunnel.hints import hint
 from privacyfunnel.model.belief_bounds import factor_bounds, odds_bounds
 from privacyfunnel.model.comparisons import GroupPairs, check_comparison_size, scale_below
-from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.labelled_promises import Events, GradedLDP, InteriorPML
 from privacyfunnel.model.promise_base import PROMISES, Population, PopulationPromise, PriorsPromise, Promise
 from privacyfunnel.model.robust import RobustPromise
@@ -154,7 +153,7 @@ class ALIP(Promise):
     def parameters(self) -> dict[str, Any]:
         return {"lower": self.lower, "upper": self.upper}
 
-    def smallest_scale(self, joint: Joint) -> float:
+    def smallest_scale(self, secrets: Sequence[str]) -> float:
         return min(self._scales)
 
     @property

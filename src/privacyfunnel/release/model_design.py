@@ -20,10 +20,12 @@ from privacyfunnel.arrays import BoolArray, FloatArray, IntArray
 from privacyfunnel.errors import ParameterError, SizeError
 from privacyfunnel.formatting import format_number
 from privacyfunnel.hints import hint
+from privacyfunnel.mechanisms.exact_arithmetic import float_below
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.published.noise import NOISES, NoiseSource, OwnNoise
 from privacyfunnel.model.published.noisy_counts import check_design_epsilon
+from privacyfunnel.model.published.published_model import PublishedModel
 from privacyfunnel.model.published.table_model import (
     DELTA,
     LabelTests,
@@ -110,7 +112,7 @@ def fit_model(table: Contingency, spec: ReleaseSpec) -> FittedModel:
             f"Labels are found through noise for ε of at most {LARGEST_TOTAL}; it is {format_number(promise.epsilon)}. "
             f"Name labels in a domain file ({hint('domain', 'domain.json')}), or use a smaller ε."
         )
-    noise, budget = _noise_source(spec), _Budget(total, int(table.weights.sum()), fixed)
+    noise, budget = noise_source(spec), _Budget(total, int(table.weights.sum()), fixed)
     if spec.domain_file is not None:
         noisy = _count_given(table, budget, noise)
     elif len(table.published.codings) == 1:
@@ -146,16 +148,16 @@ def fit_model(table: Contingency, spec: ReleaseSpec) -> FittedModel:
     shown = Joint.from_contingency(replace(noisy.contingency, weights=np.ones_like(noisy.contingency.weights)))
     joint = model.joint(shown.attributes, shown.combos, shown.secret_name)
     # What the model takes of ε it takes of every pair's own, which may be a part of ε.
-    left = total - noisy.epsilon / Fraction(promise.smallest_scale(joint))
+    left = total - noisy.epsilon / Fraction(promise.smallest_scale(joint.secrets))
     if left <= 0:
         raise ParameterError(
             f"{promise.name} promises some pairs less than the model's ε = {format_number(float(noisy.epsilon))}. Give "
             f"the model less with {hint('design_epsilon')}, or ask for {hint('prior', 'table')}."
         )
-    return FittedModel(noisy.contingency, model, joint, promise.with_epsilon(_float_below(left)))
+    return FittedModel(noisy.contingency, model, joint, promise.with_epsilon(float_below(left)))
 
 
-def group_table(table: Contingency, model: TableModel) -> tuple[Joint, IntArray]:
+def group_table(table: Contingency, model: PublishedModel) -> tuple[Joint, IntArray]:
     """A table's own counts by the groups of a model that list secrets, and which of its values occur in them."""
     listed = {label for group in model.groups for label in group}
     s = np.array([i for i, label in enumerate(table.secret_labels) if model.rest is None or label in listed])
@@ -336,16 +338,10 @@ def _product(codings: list[Coding]) -> Variable:
     return domain.variable([coding.column for coding in codings])
 
 
-def _noise_source(spec: ReleaseSpec) -> Noise:
+def noise_source(spec: ReleaseSpec) -> Noise:
     """Where noise comes from; from a seed for tests only, and then the protocol is not for publication."""
     seeded = partial(OwnNoise, randbelow=random.Random(spec.seed).randrange)
     return NOISES[spec.design_noise] if spec.seed is None else seeded
-
-
-def _float_below(exact: Fraction) -> float:
-    """The largest float that is not above."""
-    found = float(exact)
-    return found if Fraction(found) <= exact else math.nextafter(found, -math.inf)
 
 
 def _enough(budget: _Budget, cells: int = 0) -> str:

@@ -28,7 +28,7 @@ from privacyfunnel.names import format_names
 
 if TYPE_CHECKING:
     from privacyfunnel.mechanisms.sealing import SealedProtocol
-    from privacyfunnel.model.published.table_model import TableModel
+    from privacyfunnel.model.published.published_model import PublishedModel
     from privacyfunnel.spec import ReleaseSpec
     from privacyfunnel.tables.coding.contingency import Contingency
 
@@ -91,7 +91,7 @@ def model_scope_statement(secret: str, odds: OddsRange | None) -> str:
     )
 
 
-def _model_statements(sealed: SealedProtocol, model: TableModel, secret: str, spent: float) -> list[str]:
+def _model_statements(sealed: SealedProtocol, model: PublishedModel, secret: str, spent: float) -> list[str]:
     design, records = (format_number(float(each)) for each in (model.epsilon, model.total - model.epsilon))
     whole = format_epsilon(float(model.total) + spent)
     design += f" and {format_epsilon(spent)} for designs of the same rows before it" if spent else ""

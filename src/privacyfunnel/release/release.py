@@ -281,8 +281,9 @@ class Release:
             _belief_statement(promise, secret, columns, "the published model" if self.sealed.model else "this table"),
         ]
         if self.sealed.model is not None:
-            leak = self.findings.table_leak
-            known = f": to whoever knows the table's exact frequencies a record leaks ε = {format_epsilon(leak)}"
+            leak, known = self.findings.table_leak, ""
+            if leak is not None:
+                known = f": to whoever knows the table's exact frequencies a record leaks ε = {format_epsilon(leak)}"
             found.append(f"{model_scope_statement(secret, promise.odds)[:-1]}{known if to_owner else ''}.")
         elif promise.population is None:
             worst = f" (worst case ×{format_factor(self.people.epsilon)})" if to_owner and self.people else ""

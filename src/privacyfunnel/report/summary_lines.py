@@ -154,9 +154,7 @@ def warnings(release: Release) -> list[str]:
     if not release.sealed.has_noisy_design:
         rare = format_rare_values(release.joint)
         found += [f"{rare}; {hint('merge_rare', FEW)} merges rare values"] if rare else []
-    if release.sealed.model is not None:
-        known = format_factor(release.findings.table_leak)
-        found.append(f"somebody who knows the exact counts of your file may guess up to ×{known}: not promised")
+    found += [release.findings.knows_better] if release.findings.knows_better else []
     found += [release.sparse] if release.sparse else []
     found += release.suspected
     if release.short is not None or release.worth.stopped == "time":

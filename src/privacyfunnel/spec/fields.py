@@ -43,6 +43,7 @@ FORMATS = ("csv", "csv.gz", "csv.zst", "tsv", "tsv.gz", "tsv.zst", "parquet", "a
 METHODS = (
     "auto",
     "optimal",
+    "real-or-synthetic",
     "forced-response",
     "chain",
     "randomised-response",
@@ -177,9 +178,9 @@ HELP: Mapping[str, str] = {
     "statistics:queries.csv, statistics:weights.csv), balanced (statistics with 99 % of the information, "
     "or balanced:0.97). Default: statistics where possible.",
     "ordered": "A column with ordinal values: size=S,M,L. Numbers and bins need none.",
-    "method": "auto, optimal, forced-response, chain, randomised-response, unary-encoding or conditional-"
-    "reporting. Default: auto, the optimum, or with too many combinations a forced response, or a chain for "
-    "information.",
+    "method": "auto, optimal, real-or-synthetic, forced-response, chain, randomised-response, unary-encoding "
+    "or conditional-reporting. Default: auto, the optimum, or with too many combinations real or synthetic records "
+    "(under a published model), a forced response, or a chain for information.",
     "chain_order": "For chain: the columns in the order in which they are published.",
     "gap": "Stop when the proof is within this many nats of the optimum.",
     "time_limit": "Stop after so many seconds with the best so far and its bound. "

@@ -27,13 +27,14 @@ from privacyfunnel.arrays import BoolArray, FloatArray, IntArray
 from privacyfunnel.errors import DistributionError
 from privacyfunnel.model.joint import Attribute, Joint
 from privacyfunnel.model.published.noise import noise_sum
-from privacyfunnel.names import OTHER, unique_label
+from privacyfunnel.model.published.published_model import PublishedModel, facts_from_json
 
 UNIT = 1 << 32  # the integers of a model sum to about this
 LEAST = Fraction(1, 50)  # of what independence says: no pair of secret and value is impossible
 STANDARD_DEVIATIONS = 4  # of the noise in a secret's total: with less, secrets are promised as one group …
 RARE, RARE_SHARE = 200, 50  # … and with fewer rows than this, and than one in so many
 DELTA = Fraction(1, 10**9)  # the chance that a label appears in the file because of one person
+ROUNDING = 1 + 1e-9  # by which floats of one formula may differ
 MOST_TERMS = 40  # of a sum of noise whose chances are listed
 TESTS = 3  # by which one person could bring a label about
 
@@ -50,77 +51,35 @@ class MeasuredCounts:
             raise DistributionError("Every noisy count must have the variance of its noise; some have not.")
 
 
-@dataclass(frozen=True, eq=False)
-class TableModel:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TableModel(PublishedModel):
     """p̃(s, x) as it stands in a protocol file: integers, what their rows stand for, and what ε was spent on them."""
 
-    weights: IntArray  # c × a, each at least 1
-    groups: tuple[tuple[str, ...], ...]  # the secrets that each row stands for
-    rest: int | None  # the row of every secret that is not listed; None where all are
-    rows: int  # n, which is public
-    epsilon: Fraction  # ε_c
-    delta: Fraction  # 0 where labels were given
-    total: Fraction  # ε of everything that is published together
+    weights: IntArray  # groups of secrets × values, each at least 1
     counts: MeasuredCounts | None = None  # the M that p̃ was made from; None in files of earlier versions
 
     def __post_init__(self) -> None:
-        named = [label for group in self.groups for label in group]
-        shaped = self.weights.ndim == 2 and len(self.weights) == len(self.groups) >= 2 and self.weights.shape[1] > 1
-        if not shaped or len(set(named)) < len(named) or self.rows < 1:
+        super().__post_init__()
+        if self.weights.ndim != 2 or len(self.weights) != len(self.groups) or self.weights.shape[1] < 2:
             raise DistributionError("A model must have a row of integers for each group of secrets; this one has not.")
-        if self.rest is not None and not 0 <= self.rest < len(self.groups):
-            raise DistributionError("Secrets that a model does not list must be in one of its groups; they are not.")
-        if (self.weights < 1).any() or not all(group or s == self.rest for s, group in enumerate(self.groups)):
+        if (self.weights < 1).any():
             raise DistributionError("Every secret of a model must be able to go with every value; some cannot.")
-        if not (0 < self.epsilon < self.total and 0 <= self.delta < 1):
-            raise DistributionError("The ε of a model must be a part of the whole ε; it is not.")
         listed = (sum(map(bool, self.groups)), self.weights.shape[1])
         if self.counts is not None and self.counts.cells.shape != listed:
             raise DistributionError("A model must have noisy counts for each group that it lists; this one has not.")
-
-    @property
-    def secrets(self) -> tuple[str, ...]:
-        """What each row is called: its secret, or `other` where it stands for several."""
-        taken = [group[0] for group in self.groups if len(group) == 1]
-        called: list[str] = []
-        for group in self.groups:
-            called.append(group[0] if len(group) == 1 else unique_label(OTHER, [*taken, *called]))
-        return tuple(called)
-
-    @property
-    def pooled(self) -> tuple[str, ...]:
-        """The listed secrets that are promised as a group only."""
-        return tuple(label for group in self.groups if len(group) > 1 for label in group)
-
-    def group_of(self, labels: Sequence[str]) -> tuple[str, ...]:
-        """The row that secrets with these labels belong to, by what it is called."""
-        place = {label: s for s, group in enumerate(self.groups) for label in group}
-        unknown = [label for label in labels if label not in place]
-        if unknown and self.rest is None:
-            raise DistributionError("The model must list every secret of the table; it does not.")
-        called = self.secrets
-        return tuple(called[place.get(label, self.rest or 0)] for label in labels)
+        if self.counts is not None and self.counts.variance.min() * ROUNDING < noise_variance(self.epsilon / 2):
+            raise DistributionError(
+                "The noise of a model must be as large as its ε asks for; the variance that is stated is smaller."
+            )
 
     def joint(self, attributes: tuple[Attribute, ...], combos: IntArray, secret_name: str) -> Joint:
         """p̃ over these values."""
         return Joint(self.weights, self.secrets, attributes, combos, secret_name)
 
     def to_json(self) -> dict[str, Any]:
-        """As it stands in a protocol file."""
-        return {
-            "rows": self.rows,
-            "epsilon": str(self.epsilon),
-            "delta": str(self.delta),
-            "total_epsilon": str(self.total),
-            "secrets": [list(group) for group in self.groups],
-            "rest": self.rest,
-            "weights": self.weights.tolist(),
-            **(
-                {}
-                if self.counts is None
-                else {"counts": self.counts.cells.tolist(), "noise_variance": self.counts.variance.tolist()}
-            ),
-        }
+        noisy = self.counts
+        measured = {} if noisy is None else {"counts": noisy.cells.tolist(), "noise_variance": noisy.variance.tolist()}
+        return {**super().to_json(), "weights": self.weights.tolist(), **measured}
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> TableModel:
@@ -128,16 +87,7 @@ class TableModel:
         counts = None
         if "counts" in content:
             counts = MeasuredCounts(_rectangle(content["counts"], np.int64), _rectangle(content["noise_variance"]))
-        return cls(
-            weights=np.array(content["weights"], dtype=np.int64),
-            groups=tuple(map(tuple, content["secrets"])),
-            rest=content["rest"],
-            rows=content["rows"],
-            epsilon=Fraction(content["epsilon"]),
-            delta=Fraction(content["delta"]),
-            total=Fraction(content["total_epsilon"]),
-            counts=counts,
-        )
+        return cls(weights=np.array(content["weights"], dtype=np.int64), counts=counts, **facts_from_json(content))
 
 
 def _rectangle(rows: Sequence[Sequence[float]], dtype: type[Any] = np.float64) -> NDArray[Any]:
