@@ -55,8 +55,13 @@ class Problem:
 
     @cached_property
     def limits(self) -> tuple[FloatArray, FloatArray]:
-        """e^aε and e^bε of every row."""
-        return self.constraints.limits(self.epsilon)
+        """e^aε and e^bε of every row: what its ratio may be at most either way up, infinite where that is not asked."""
+        scales = self.constraints.scales
+        if scales is None:
+            return (np.full(len(self.constraints.pairs), self.exp_epsilon),) * 2
+        with np.errstate(over="ignore", invalid="ignore"):
+            most = np.where(np.isinf(scales), np.inf, np.exp(self.epsilon * scales))
+        return most[:, 0], most[:, 1]
 
     @cached_property
     def prior_cost(self) -> float:

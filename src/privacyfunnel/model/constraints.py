@@ -187,13 +187,6 @@ class LinearConstraints:
         """The largest scale that is asked."""
         return 1.0 if self.scales is None else float(self.scales[np.isfinite(self.scales)].max(initial=0.0) or 1.0)
 
-    def limits(self, epsilon: float) -> tuple[FloatArray, FloatArray]:
-        """What each pair's ratio may be at most, L_E·v / L_F·v and the reverse; infinite where that is not asked."""
-        scales = self.either_scale
-        with np.errstate(over="ignore", invalid="ignore"):
-            most = np.where(np.isinf(scales), np.inf, np.exp(epsilon * scales))
-        return most[:, 0], most[:, 1]
-
     @property
     def largest(self) -> float:
         """The largest entry of any functional."""
