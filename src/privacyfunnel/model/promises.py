@@ -24,6 +24,7 @@ from privacyfunnel.errors import ParameterError, check_epsilon
 from privacyfunnel.hints import hint
 from privacyfunnel.model.belief_bounds import factor_bounds, odds_bounds
 from privacyfunnel.model.comparisons import GroupPairs, check_comparison_size, scale_below
+from privacyfunnel.model.each_secret import Each
 from privacyfunnel.model.labelled_promises import Events, GradedLDP, InteriorPML
 from privacyfunnel.model.promise_base import PROMISES, Population, PopulationPromise, PriorsPromise, Promise
 from privacyfunnel.model.robust import RobustPromise
@@ -36,6 +37,7 @@ __all__ = [
     "PROMISES",
     "SRLIP",
     "YARDSTICKS",
+    "Each",
     "Events",
     "GradedLDP",
     "InteriorPML",

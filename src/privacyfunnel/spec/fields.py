@@ -174,7 +174,7 @@ HELP: Mapping[str, str] = {
     "promise": "lip: against everybody; pml: lip, but only how far a belief rises (pml:floor=0.05 for every prior that "
     "gives each value so much); alip:0.5,1: how far it falls and rises; ldp: between any two secrets (ldp:graded.csv "
     "with an ε per pair, ldp:line by distance); srlip: lip, also against those who know published values; "
-    "events:groups.csv: groups of values against the rest.",
+    "events:groups.csv: groups of values against the rest; each (each:ldp,health=0.5): every secret column by itself.",
     "prior": "model: a model made from counts with noise, published with the mechanism: all files may be public "
     "and ε covers them together; table: the table's own frequencies, the mechanism is then for the owner alone; "
     "population: those whom the rows are a sample of. Default: table.",
