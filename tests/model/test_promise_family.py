@@ -6,6 +6,7 @@ What is promised is written down again here, as fractions by their definitions, 
 import json
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
 from pathlib import Path
@@ -24,7 +25,7 @@ from privacyfunnel.mechanisms.certificate import promise_from_json, promise_to_j
 from privacyfunnel.mechanisms.channel import ChannelMechanism
 from privacyfunnel.mechanisms.exact_arithmetic import exp_below, log_above
 from privacyfunnel.mechanisms.input_domain import Domain
-from privacyfunnel.mechanisms.sealing import seal
+from privacyfunnel.mechanisms.sealing import SealedProtocol, seal
 from privacyfunnel.model.information import entropy
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.labelled_promises import Events, GradedLDP, InteriorPML
@@ -378,3 +379,17 @@ def test_a_file_whose_sizes_contradict_each_other_is_refused() -> None:
     with pytest.raises(ParameterError, match="no parameters"):
         promise_from_json({"name": "SRLIP", "epsilon": 0.1, "parameters": {"lower": 0.5}}, domain)
     assert promise_from_json({"name": "SRLIP", "epsilon": 0.1}, domain) == SRLIP(0.1)
+
+
+def test_a_file_with_parameters_is_read_again(tmp_path: Path) -> None:
+    joint = Joint.from_counts([[9, 1, 4], [2, 7, 5], [3, 3, 3]])
+    for promise in family(joint, 0.5):
+        sealed = seal(optimal(joint, promise).protocol, promise, joint)
+        path = tmp_path / "protocol.json"
+        sealed.save(path, force=True)
+        assert SealedProtocol.load(path).promise == replace_tightened(promise)
+
+
+def replace_tightened(promise: Promise) -> Promise:
+    """A file does not say how many pairs were tightened."""
+    return replace(promise, tightened=0) if isinstance(promise, GradedLDP) else promise

@@ -99,9 +99,6 @@ class Each(Promise):
             "several of them together is not bounded."
         )
 
-    def belief_bounds(self, prior: float, epsilon: float) -> tuple[float, float]:
-        return self._promise.belief_bounds(prior, epsilon)
-
     def comparisons(self, joint: Joint, sees_secret: bool) -> Iterator[Comparisons]:
         columns = joint.secret_name.split(BETWEEN)
         unknown = {column for column, _ in self.sizes} - set(columns)

@@ -30,7 +30,7 @@ import numpy as np
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.errors import ParameterError, TableError, check_epsilon
 from privacyfunnel.hints import hint
-from privacyfunnel.model.belief_bounds import factor_bounds, odds_bounds
+from privacyfunnel.model.belief_bounds import odds_bounds
 from privacyfunnel.model.comparisons import Comparisons, check_comparison_size, compare_groups, scale_below
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promise_base import Promise
@@ -253,9 +253,6 @@ class Events(Promise):
             "all, is not promised."
         )
 
-    def belief_bounds(self, prior: float, epsilon: float) -> tuple[float, float]:
-        return odds_bounds(prior, epsilon)
-
     def comparisons(self, joint: Joint, sees_secret: bool) -> Iterator[Comparisons]:
         label = np.array(joint.secrets, dtype=object)
         groups = np.array([np.isin(label, np.array(values, dtype=object)) for _, values in self.events])
@@ -319,9 +316,6 @@ class InteriorPML(Promise):
             f"anybody who gives each value a chance of at least {self.floor:g} beforehand and believes the rest of the "
             "table. How far it may fall is not promised."
         )
-
-    def belief_bounds(self, prior: float, epsilon: float) -> tuple[float, float]:
-        return factor_bounds(prior, epsilon, math.inf)
 
     def comparisons(self, joint: Joint, sees_secret: bool) -> Iterator[Comparisons]:
         k = joint.c
