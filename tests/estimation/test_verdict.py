@@ -92,7 +92,8 @@ def test_without_an_epsilon_no_belief_more_than_doubles() -> None:
 
 
 def test_a_preset_sets_what_is_not_given() -> None:
-    for_all = ReleaseSpec(prior="table", secret="s", publish="x", for_whom="everybody")
-    assert (for_all.prior, for_all.as_) == ("model", "values")
-    assert ReleaseSpec(prior="table", secret="s", publish="x", for_whom="everybody", as_="labels").as_ == "labels"
-    assert ReleaseSpec(prior="table", secret="s", publish="x", for_whom="inside").with_shares
+    for_all = ReleaseSpec(secret="s", publish="x", for_whom="everybody")
+    assert for_all.publishes_model
+    assert for_all.as_ == "values"
+    assert ReleaseSpec(secret="s", publish="x", for_whom="everybody", as_="labels").as_ == "labels"
+    assert ReleaseSpec(secret="s", publish="x", for_whom="inside").with_shares
