@@ -113,7 +113,8 @@ def _advice(found: DesignResult, verdict: Verdict, spec: ReleaseSpec) -> Iterato
             break
     if verdict.error is not None and verdict.kept >= LEAST_INFORMATION:
         more = math.ceil(rows * (verdict.error / (SAFE * verdict.most_error)) ** 2)
-        if rows < more <= 1000 * rows:
+        error = _error_of(joint, _round_up(more), found, promise.epsilon) if rows < more <= 1000 * rows else None
+        if error is not None and error <= verdict.most_error:  # else more rows tell no more
             yield f"about {_round_up(more):,} rows"
 
 
