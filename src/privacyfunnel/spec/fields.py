@@ -200,7 +200,7 @@ HELP: Mapping[str, str] = {
     "time_limit": "Stop after so many seconds with the best so far and its bound. "
     "Default: 60 seconds of counted work, alike on all machines.",
     "bins": "Coarser values: numbers age=0,18,65, age=quantiles:8, price=width:1000, age=top:85 or "
-    "age=bottom:18,top:85; dates visit=year (quarter, month, week, weekday; month:dmy where day and month"
+    "age=bottom:18,top:85; dates visit=year (decade, quarter, month, week, weekday; month:dmy where day and month"
     " could be swapped); codes icd=prefix:3; any icd=map:groups.csv (value;group;…; map:groups.csv:2 for "
     "a coarser level); or age=values.",
     "merge_rare": "Publish values with fewer rows than this as 'other': 10 for all published columns, zip=10 for one. "
