@@ -111,7 +111,6 @@ class Dying:
 ASKED: dict[str, dict[str, Any]] = {
     "channel": {"publish": "town", "method": "optimal"},
     "values": {"publish": "town", "method": "randomised-response", "as_": "values"},
-    "sets": {"publish": "town", "method": "unary-encoding"},
     "chain": {"publish": ["town", "the.age"], "method": "chain", "bins": {"the.age": [0, 30, 60]}},
 }
 
