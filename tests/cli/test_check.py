@@ -40,7 +40,7 @@ def test_a_good_request_is_described_and_nothing_is_written(folder: Path, capsys
 
 
 def test_what_check_says_would_be_written_is_what_sanitise_writes(folder: Path) -> None:
-    path = request(folder, "[bins]\nage = [0, 18, 65]\n")
+    path = request(folder, "anyway = true\n[bins]\nage = [0, 18, 65]\n")
     files = json.loads(run("check", path, "--json").stdout)["files"]
     assert run("sanitise", path).returncode == 0
     assert all(Path(name).is_file() for name in files)

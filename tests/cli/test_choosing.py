@@ -51,7 +51,7 @@ def test_the_summary_and_a_scan_say_what_a_promise_leaves_of_a_belief(
     _, out, _ = said(capsys, *words, "--details")
     assert "a belief of 30 % about health may become 11.0 to 74.3 %" in out
     assert "no guess grows by more than ×2.72" in out
-    _, out, _ = said(capsys, "scan", people, "-s", "health", "--promise", "ldp")
+    _, out, _ = said(capsys, "scan", people, "-s", "health", "--promise", "ldp", "--details")
     assert "a belief of 30 % about health may become 13.6 to 53.9 %" in out
 
 
@@ -75,7 +75,7 @@ def test_the_page_about_choosing_shows_what_the_command_prints(
     subprocess.run([sys.executable, root / "scripts" / "example_tables.py", tmp_path], check=True, capture_output=True)
     asked = ["--secret", "free meals", "--publish", "mark,track", "--promise", "ldp"]
     _, out, _ = said(capsys, "scan", tmp_path / "school.csv", *asked)
-    printed = out.split("in points:\n\n")[1].split("\n\n")[0]
+    printed = out.split("would be off:\n\n")[1].split("\n\n")[0]
     assert f"```text\n{printed}\n```" in page
 
 

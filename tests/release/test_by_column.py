@@ -37,7 +37,7 @@ def test_a_release_by_column_is_certified_again_and_judged_by_an_audit(
     done = sanitise_file(
         table,
         replace(
-            ReleaseSpec(secret=SECRET, publish=PUBLISH, promise=promise, method=method, as_="labels"),
+            ReleaseSpec(secret=SECRET, publish=PUBLISH, promise=promise, method=method, as_="labels", anyway=True),
             into=tmp_path / "out",
         ),
     )

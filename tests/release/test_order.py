@@ -118,7 +118,7 @@ def test_the_summary_and_a_scan_say_in_numbers_what_the_order_tells(
     assert not published.is_sorted()
     assert published.sort().to_list() == list(range(48_842))
 
-    code, out, _ = said(capsys, *words, tmp_path / "kept", "--keep-order", "--again")
+    code, out, _ = said(capsys, *words, tmp_path / "kept", "--keep-order", "--again", "--details")
     assert code == 0
     assert "that of the table, as asked; in the order of the table, the secret of 99.9" in out
     assert "The rows are in the order of the table. Whoever knows that order" in out
@@ -137,7 +137,7 @@ def test_no_public_page_says_how_far_the_order_tells_the_secret(
     table = tmp_path / "people.csv"
     people().write_csv(table)
     words = ["sanitise", table, "-s", "s", "-p", "x", "-e", 1, "--keep", "id", "--accept-kept", "--keep-order"]
-    code, out, _ = said(capsys, *words, "--into", tmp_path / "out")
+    code, out, _ = said(capsys, *words, "--details", "--into", tmp_path / "out")
     assert code == 0
     assert "base rate" in out
     page = tmp_path / "out" / "public" / "README.html"

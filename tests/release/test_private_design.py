@@ -179,7 +179,7 @@ def test_the_command_makes_audits_and_refuses(tmp_path: Path, capsys: pytest.Cap
         capsys, "audit", protocol, table, "--secret", "illness", "--sanitised", into / "public" / "sanitised.csv"
     )
     assert code == 0, err
-    code, out, _ = said(capsys, *asked, "--force")
+    code, out, _ = said(capsys, *asked, "--force", "--details")
     assert code == 0
     protocol = into / "owner" / "protocol.json"
     assert stat.S_IMODE(protocol.stat().st_mode) == 0o600  # … and what was made from the counts themselves, not

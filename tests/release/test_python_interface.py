@@ -1,6 +1,7 @@
 """The library as a notebook user meets it."""
 
 import inspect
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -35,8 +36,9 @@ def test_a_promise_is_named_with_its_epsilon_or_given_as_a_value() -> None:
     frame = pl.DataFrame(PEOPLE)
     named = pf.design(frame, secret="ill", publish="town", promise="ldp", epsilon=0.5)
     assert named.promise == pf.design(frame, secret="ill", publish="town", promise=pf.LDP(0.5)).promise
+    assert pf.sanitise(frame, secret="ill", publish="town").sealed.promise.epsilon == pytest.approx(math.log(2))
     with pytest.raises(ParameterError, match="Add epsilon=1"):
-        pf.sanitise(frame, secret="ill", publish="town")
+        pf.sanitise(frame, pf.ReleaseSpec(secret="ill", publish="town", average=0.1))
     with pytest.raises(ParameterError, match="already fixes ε"):
         pf.sanitise(frame, secret="ill", publish="town", promise=pf.LIP(1), epsilon=1)
 

@@ -101,6 +101,8 @@ class Audit:
     def file_facts(self) -> list[tuple[str, str]]:
         """Facts about the noise of a private design, the bytes of the sanitised table and its kept columns."""
         facts = [] if self.noise is None else [("noise", str(self.noise))]
+        if self.sealed.model is not None:
+            facts.append(("not checked", "whether the noise of the model was drawn as stated: its size fits its ε"))
         if self.table_leak is not None:
             facts.append(
                 ("exact", f"on the table's own frequencies a record leaks ε = {format_epsilon(self.table_leak)}")

@@ -33,6 +33,7 @@ Details = Annotated[bool, typer.Option("--details", help="Say everything, not on
 def content(release: Release) -> dict[str, Any]:
     """The release as one object."""
     from privacyfunnel.estimation.expected_precision import counting_error
+    from privacyfunnel.estimation.verdict import judge
 
     sealed = release.sealed
     off = counting_error(sealed, release.joint, release.rows)
@@ -70,6 +71,8 @@ def content(release: Release) -> dict[str, Any]:
         "average": release.average,
         "counted_off": None if off is None else asdict(off),
         "shares_within": [told.to_dict() for told in expected_shares(release)],
+        "verdict": judge(release.design, release.unchanged_expected, release.spec).grade,
+        "tried": release.spec.try_,
         "unchanged": release.unchanged,
         "unchanged_expected": release.unchanged_expected,
         "for_publication": sealed.for_publication,
@@ -81,8 +84,8 @@ def content(release: Release) -> dict[str, Any]:
         "attackers": [each.to_dict() for each in release.findings.attackers],
         "people": None if release.people is None else release.people.to_dict(),
         "not_promised": release.not_promised_to_owner,
-        "table": str(release.table),
-        "protocol": str(release.protocol_file),
+        "table": None if release.table is None else str(release.table),
+        "protocol": None if release.protocol_file is None else str(release.protocol_file),
         "codebook": None if release.codebook is None else str(release.codebook),
         "reports": [str(page) for page in release.pages],
         **({"signature": str(release.signature), "signed_by": release.signed_by} if release.signature else {}),

@@ -17,6 +17,7 @@ from privacyfunnel.designs.method_selection import AUTO, Choice, apply_default_u
 from privacyfunnel.designs.methods import REAL_OR_SYNTHETIC, Options
 from privacyfunnel.designs.wide.real_or_synthetic_design import WideDesign
 from privacyfunnel.errors import ColumnError, GuaranteeError, OutputError, ParameterError, SizeError
+from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.input_domain import ColumnShares, build_substitutes
 from privacyfunnel.mechanisms.kept_leakage import kept_columns_error, kept_leakage, refuse_kept_alone
 from privacyfunnel.mechanisms.outcomes import build_outcomes
@@ -26,7 +27,7 @@ from privacyfunnel.model.kept_promise import KeptCounts, KeptPromise
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.uses.ordinal_scale import Orders
 from privacyfunnel.model.uses.use import Information, Use, UseValue
-from privacyfunnel.release.hazard_check import check_hazards
+from privacyfunnel.names import validate_roles
 from privacyfunnel.release.model_design import FittedModel, fit_model
 from privacyfunnel.release.population_scope import extend_effort, obstacle, rows_only_worth
 from privacyfunnel.release.private_design import (
@@ -386,3 +387,20 @@ def check_joint(contingency: Contingency) -> Joint:
                 f"rows. There is nothing to {nothing}: name another column."
             )
     return joint
+
+
+def check_hazards(table: Any, spec: ReleaseSpec) -> tuple[str, ...]:
+    """Refuse the first column that needs the owner's word and did not get it; sentences about everything else."""
+    from privacyfunnel.tables.readers.column_hazards import PERSONS, find_hazards
+
+    validate_roles(spec.secret, spec.publish, table.columns)
+    coarser = {rule.column for rule in spec.bin_rules} | {rule.column for rule in spec.merges}
+    publish = [] if None in coarser else [column for column in spec.publish if column not in coarser]
+    found = find_hazards(table, secret=spec.secret, publish=publish, used=(*spec.publish, *spec.keep))
+    refused = [hazard for hazard in found if hazard.blocks and hazard.column not in spec.allow]
+    if refused:
+        more = f" {len(refused) - 1} more columns need such a decision." if len(refused) > 1 else ""
+        raise ColumnError(f"{refused[0].sentence} {hint('allow', refused[0].column)} publishes it as it is.{more}")
+    return tuple(
+        hazard.sentence for hazard in found if not hazard.blocks and not (spec.person and hazard.kind == PERSONS)
+    )

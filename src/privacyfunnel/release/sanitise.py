@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from privacyfunnel.mechanisms.protocol_file import PROTOCOL
 from privacyfunnel.release.release import Release
 from privacyfunnel.release.release_files import Destination, audience
-from privacyfunnel.release.release_run import ReleaseRun
+from privacyfunnel.release.release_run import ReleaseRun, refuse_useless_model
 from privacyfunnel.spec import ReleaseSpec
 from privacyfunnel.spec.checks import find_source
 from privacyfunnel.spec.keywords import accept_older_keywords, combine, require_spec
@@ -119,7 +119,8 @@ def sanitise_file(
     The folder gets `public`, all of which may be published, and `owner`, which is for the owner alone. It appears whole
     or not at all. The release is recorded in the owner's ledger; a second one of the same rows about the same secret is
     refused before anything is solved, unless the spec says `again`. The owner's report says that `command` repeats it.
-    A `trial`, such as a demonstration, is recorded and does not count.
+    A `trial`, such as a demonstration, is recorded and does not count. Where the spec says `try_`, nothing is drawn,
+    written or recorded: the release says what it would be.
     """
     from privacyfunnel.release.ledger.ledger_file import Ledger, ledger_path
     from privacyfunnel.release.ledger.repeats import ProtocolText, refuse_repeat
@@ -127,6 +128,8 @@ def sanitise_file(
     from privacyfunnel.release.release_contents import write_contents
 
     spec = require_spec(spec, "sanitise_file(source").require_columns()
+    if spec.try_:
+        return ReleaseRun.start(find_source(source or spec.table, spec.query).open(spec.dialect), spec, watch).preview()
     into, key = spec.require_into(), None
     if spec.sign is not None:
         from privacyfunnel.mechanisms.signatures import load_private_key
@@ -165,6 +168,8 @@ def sanitise_file(
 
     def before_design(counted: Contingency) -> None:
         refuse_repeat(book, counted, spec, source, place.table, salt, trial=trial)
+        if private and not trial:
+            refuse_useless_model(counted, spec)
         if private:
             from privacyfunnel.release.ledger.noise_draws import record_noise
 
@@ -172,5 +177,7 @@ def sanitise_file(
 
     with book.open_session() as salt:
         run = ReleaseRun.start(table, spec, watch, progress, before_design=before_design)
+        if not (trial or private):
+            run.refuse_useless()
         protocol = ProtocolText(path, run.sealed.to_text())
         return publish(run.sampler, place, source, protocol, (book, salt), finish, spec=spec, trial=trial)

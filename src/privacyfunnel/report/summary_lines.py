@@ -18,6 +18,7 @@ from privacyfunnel.estimation.expected_precision import (
     counting_error,
     expected_precision_by_column,
 )
+from privacyfunnel.estimation.verdict import judge
 from privacyfunnel.formatting import format_epsilon, format_factor, format_percent, format_points
 from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.sealing import SealedProtocol
@@ -37,7 +38,9 @@ MOST_WARNINGS = 6  # more are in the report
 def summary_lines(release: Release) -> list[Line]:
     """The lines, with what was released before in front, and a line for each warning."""
     sealed, book = release.sealed, release.remembered
+    tried = [("Tried", "nothing was drawn, written or recorded; these lines say what the release would be")]
     return [
+        *(tried if release.spec.try_ else []),
         *(("Again", said) for said in (() if book is None else book.statements)),
         ("Published", file_text(release)),
         ("Stays here", owner_text(release)),
@@ -63,7 +66,7 @@ def file_text(release: Release | Applied) -> str:
 def owner_text(release: Release) -> str:
     """What is for the owner alone."""
     owned = [path for path in (release.protocol_file, release.codebook, *release.pages) if _in_owner_folder(path)]
-    if release.protocol_file is None:
+    if release.protocol_file is None:  # of a frame, or of a release that was only tried
         return "protocol and codebook" if not release.sealed.has_noisy_design else "nothing"
     if not owned:
         return "nothing: protocol and codebook may be published too"
@@ -110,7 +113,8 @@ def _accuracy_text(release: Release) -> str:
     shares = expected_precision_by_column(sealed, joint, release.rows)
     counted = counting_error(sealed, joint, release.rows)
     real = f"{format_percent(release.unchanged)} of rows show their own values"
-    return "; ".join([*accuracy_texts(shares, counted), real])
+    grade = judge(release.design, release.unchanged_expected, release.spec).grade
+    return f"{grade}: {'; '.join([*accuracy_texts(shares, counted), real])}"
 
 
 def accuracy_texts(shares: Sequence[ExpectedPrecision], counted: CountingError | None) -> list[str]:

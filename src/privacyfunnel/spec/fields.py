@@ -53,6 +53,13 @@ METHODS = (
 MODEL, TABLE, POPULATION_PRIOR = "model", "table", "population"  # what a promise compares beliefs with
 READING = "Reading the table"
 
+# Who gets the files, and what that means where a field was not given.
+PRESETS: Mapping[str, Mapping[str, Any]] = {
+    "everybody": {"prior": MODEL, "as_": VALUES},
+    "analysts": {"prior": TABLE},
+    "inside": {"prior": TABLE, "with_shares": True},
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Option:
@@ -76,8 +83,9 @@ OPTIONS: Mapping[str, Mapping[str, Option]] = {
         "allow": Option(NAMES, ["case_number"], "COLUMN", DESIGNING),
     },
     "Promise": {
+        "for_whom": Option(choice(*PRESETS), "analysts", commands=DESIGNING, common=True),
         "epsilon": Option(number(least=0), 1.0, "ε", short="-e", common=True),
-        "factor": Option(number(least=1), 2.0, "F"),
+        "factor": Option(number(least=1), 2.0, "F", common=True),
         "promise": Option(ANY_TEXT, "lip", choices=("lip", "ldp", "srlip"), commands=DESIGNING),
         "prior": Option(choice(MODEL, TABLE, POPULATION_PRIOR), MODEL, commands=DESIGNING),
         "population": Option(POPULATION, "95%", "95%|auto|none", DESIGNING),
@@ -87,7 +95,7 @@ OPTIONS: Mapping[str, Mapping[str, Option]] = {
         "sees_secret": Option(FLAG, commands=DESIGNING),
     },
     "Use and method": {
-        "use": Option(ANY_TEXT, "statistics", "USE[:…]", DESIGNING, common=True),
+        "use": Option(ANY_TEXT, "statistics", "USE[:…]", DESIGNING),
         "ordered": Option(ORDERED, {"size": ["S", "M", "L"]}, "COLUMN=ORDER", DESIGNING),
         "method": Option(method_name(*METHODS), "auto", "METHOD", DESIGNING, choices=METHODS),
         "chain_order": Option(NAMES, ["town", "age"], "COLUMN", DESIGNING),
@@ -124,6 +132,7 @@ OPTIONS: Mapping[str, Mapping[str, Option]] = {
         "decimal": Option(TEXT, ",", "MARK"),
         "na": Option(NAMES, ["unknown"], "TEXT"),
         "sheet": Option(TEXT, "2026", "NAME"),
+        "header_row": Option(whole_number(least=1), 3, "NUMBER"),
         "person": Option(TEXT, "patient", "COLUMN"),
         "person_row": Option(TEXT, "last", "first|last", choices=("first", "last")),
     },
@@ -142,6 +151,8 @@ OPTIONS: Mapping[str, Mapping[str, Option]] = {
         "sign": Option(PATH, "owner.pem", "FILE", (SANITISE,)),
         "signed_by": Option(PATH, "owner.public.pem", "FILE", (APPLY,)),
         "ledger": Option(PATH, "ledger.json", "FILE"),
+        "try_": Option(FLAG, commands=(SANITISE,), common=True),
+        "anyway": Option(FLAG, commands=(SANITISE,)),
         "again": Option(FLAG),
         "force": Option(FLAG, common=True),
     },
@@ -153,9 +164,11 @@ HELP: Mapping[str, str] = {
     "publish": "A column to publish, randomised; several likewise.",
     "keep": "A column to publish unchanged, judged together with what is published; several likewise.",
     "allow": "Publish this column although it holds identifiers, free text, days or coordinates; several likewise.",
+    "for_whom": "Who gets the files: everybody (all of them may be published, values as such), analysts (they get "
+    "protocol.json too, and are trusted with counts) or inside (exact shares as well). Sets what is not given.",
     "epsilon": "Largest change of a belief about the secret: a factor of e^ε. At ε = 1 a belief of 30 % may become "
     "74.3 %, at 0.5 49.5 %, at 0.1 33.2 % (docs/choosing.md). For apply: on these rows, if not the protocol's.",
-    "factor": "The same as a factor: 2 means ε = ln 2, so that no belief more than doubles.",
+    "factor": "The same as a factor: 2 means ε = ln 2, so that no belief more than doubles. Default: 2.",
     "promise": "lip: against everybody; ldp: between any two secrets; srlip: lip, also against those who know "
     "published values.",
     "prior": "model: a model made from counts with noise, published with the mechanism: all files may be public "
@@ -214,6 +227,8 @@ HELP: Mapping[str, str] = {
     "na": "A text for a missing number or date, besides NA, N/A, NaN, null, None, nil, . - -- ? and nothing; "
     "several by comma or repetition.",
     "sheet": "The sheet of an .xlsx file. Default: the first.",
+    "header_row": "The row that holds the names of the columns, counted from 1, where titles stand above it. Default: "
+    "found.",
     "person": "The column that identifies persons: each counts as one row if their rows agree.",
     "person_row": "Which row of a person counts where they differ: first or last.",
     "approved_by": "Who approved the release; for the report and the disclosure record.",
@@ -229,6 +244,8 @@ HELP: Mapping[str, str] = {
     "signed_by": "The owner's public key: refuse files that it did not sign.",
     "ledger": "The owner's record of releases and private designs. Default: $PRIVACYFUNNEL_LEDGER, or a file beside "
     "the table.",
+    "try_": "Say what the release would be; nothing is drawn, written or recorded.",
+    "anyway": "Publish although the release is too inaccurate for its use.",
     "again": "Release rows again, or draw noise for their counts again; both count.",
     "force": "Overwrite existing output.",
 }

@@ -25,7 +25,16 @@ from privacyfunnel.spec.checks import (
     epsilon_of_factor,
     find_source,
 )
-from privacyfunnel.spec.fields import ERROR, MODEL, OUTCOMES, POPULATION_PRIOR, VALUES, SpecField, describe_fields
+from privacyfunnel.spec.fields import (
+    ERROR,
+    MODEL,
+    OUTCOMES,
+    POPULATION_PRIOR,
+    PRESETS,
+    VALUES,
+    SpecField,
+    describe_fields,
+)
 from privacyfunnel.spec.kinds import ALL_COLUMNS, AUTO
 
 if TYPE_CHECKING:
@@ -43,6 +52,7 @@ if TYPE_CHECKING:
 
 CONFIDENCE = 0.95  # of population="auto"
 GAP = 1e-6  # nats
+DEFAULT_FACTOR = 2.0  # of a promise whose size was not given
 
 Names: TypeAlias = Any  # one name or several; stored as a tuple of texts
 
@@ -67,6 +77,7 @@ class ReleaseSpec:
     keep: Names = ()
     allow: Names = ()
 
+    for_whom: str | None = None
     epsilon: float | None = None
     factor: float | None = None
     promise: str | Promise = "lip"
@@ -110,6 +121,7 @@ class ReleaseSpec:
     decimal: str | None = None
     na: Names = ()
     sheet: str | None = None
+    header_row: int | None = None
     person: str | None = None
     person_row: str | None = None
 
@@ -126,6 +138,8 @@ class ReleaseSpec:
     sign: Path | None = None
     signed_by: Path | None = None
     ledger: Path | None = None
+    try_: bool = False
+    anyway: bool = False
     again: bool = False
     force: bool = False
 
@@ -134,6 +148,9 @@ class ReleaseSpec:
             value = getattr(self, each.name)
             if value != each.default:
                 object.__setattr__(self, each.name, each.option.kind.check(each.name, value))
+        for name, value in PRESETS.get(self.for_whom or "", {}).items():
+            if getattr(self, name) == next(each.default for each in FIELDS if each.name == name):
+                object.__setattr__(self, name, value)
         for check in (check_promise, check_prior, check_robust, check_private, check_kept, check_key):
             check(self)
         check_used_columns(self, (*self.secret, *self.publish))
@@ -182,14 +199,12 @@ class ReleaseSpec:
 
             return find_promise(self.promise, LARGEST_EPSILON)
         epsilon = self.allowed_epsilon
-        if epsilon is None:
-            also = (
-                f" An average alone promises nothing about the worst record; {hint('average_only')} asks for just that."
-                if self.average is not None
-                else ""
+        if epsilon is None and self.average is not None:
+            raise ParameterError(
+                f"A promise needs its ε; none was given. Add {hint('epsilon', 1)}. An average alone promises nothing "
+                f"about the worst record; {hint('average_only')} asks for just that."
             )
-            raise ParameterError(f"A promise needs its ε; none was given. Add {hint('epsilon', 1)}.{also}")
-        return find_promise(self.promise, epsilon)
+        return find_promise(self.promise, epsilon_of_factor(DEFAULT_FACTOR) if epsilon is None else epsilon)
 
     def promise_for(self, joint: Joint) -> Promise:
         """The promise about this table, and about the population it is a sample of where that was asked for."""
@@ -309,7 +324,16 @@ class ReleaseSpec:
         """How the text of the table is read."""
         from privacyfunnel.tables.readers.formats import Dialect
 
-        return Dialect(self.delimiter, self.encoding, self.decimal, self.na, self.sheet, self.person, self.person_row)
+        return Dialect(
+            self.delimiter,
+            self.encoding,
+            self.decimal,
+            self.na,
+            self.sheet,
+            self.person,
+            self.person_row,
+            self.header_row,
+        )
 
     @property
     def source(self) -> TableSource:

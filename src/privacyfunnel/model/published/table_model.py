@@ -34,6 +34,7 @@ LEAST = Fraction(1, 50)  # of what independence says: no pair of secret and valu
 STANDARD_DEVIATIONS = 4  # of the noise in a secret's total: with less, secrets are promised as one group …
 RARE, RARE_SHARE = 200, 50  # … and with fewer rows than this, and than one in so many
 DELTA = Fraction(1, 10**9)  # the chance that a label appears in the file because of one person
+ROUNDING = 1 + 1e-9  # by which floats of one formula may differ
 MOST_TERMS = 40  # of a sum of noise whose chances are listed
 TESTS = 3  # by which one person could bring a label about
 
@@ -66,6 +67,10 @@ class TableModel(PublishedModel):
         listed = (sum(map(bool, self.groups)), self.weights.shape[1])
         if self.counts is not None and self.counts.cells.shape != listed:
             raise DistributionError("A model must have noisy counts for each group that it lists; this one has not.")
+        if self.counts is not None and self.counts.variance.min() * ROUNDING < noise_variance(self.epsilon / 2):
+            raise DistributionError(
+                "The noise of a model must be as large as its ε asks for; the variance that is stated is smaller."
+            )
 
     def joint(self, attributes: tuple[Attribute, ...], combos: IntArray, secret_name: str) -> Joint:
         """p̃ over these values."""
