@@ -138,7 +138,7 @@ def refuse_useless_model(counted: Contingency, spec: ReleaseSpec) -> None:
 
     limit = JUDGED_WITHIN if spec.time_limit is None else min(spec.time_limit, JUDGED_WITHIN)
     design = design_from_counts(counted, replace(spec, time_limit=limit))
-    _refuse_useless(design, output_layout(design.sealed, spec.sets).expected_unchanged_share(design.joint), spec)
+    _refuse_useless(design, output_layout(design.sealed).expected_unchanged_share(design.joint), spec)
 
 
 def _refuse_useless(design: DesignResult, real: float, spec: ReleaseSpec) -> None:
