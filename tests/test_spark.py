@@ -112,7 +112,7 @@ ASKED: dict[str, dict[str, Any]] = {
     "channel": {"publish": "town", "method": "optimal", "prior": "table"},
     "published model": {"publish": "town", "promise": LIP(2.0)},
     "values": {"publish": "town", "method": "randomised-response", "as_": "values"},
-    "chain": {"publish": ["town", "the.age"], "method": "chain", "bins": {"the.age": [0, 30, 60]}},
+    "chain": {"publish": ["town", "the.age"], "method": "chain", "prior": "table", "bins": {"the.age": [0, 30, 60]}},
 }
 
 
