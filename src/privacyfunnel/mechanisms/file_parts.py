@@ -14,8 +14,7 @@ from privacyfunnel.mechanisms.input_domain import ColumnShares, Domain, shares_f
 from privacyfunnel.mechanisms.mechanism import Mechanism
 from privacyfunnel.mechanisms.real_or_synthetic import RealOrSynthetic
 from privacyfunnel.model.promises import Promise
-from privacyfunnel.model.published.published_model import PublishedModel
-from privacyfunnel.model.published.table_model import TableModel
+from privacyfunnel.model.published.table_model import PublishedModel, TableModel
 from privacyfunnel.model.published.wide_model import WideModel
 
 DISTRIBUTION = 1e-9  # by how much rounding may keep a stated distribution from summing to 1

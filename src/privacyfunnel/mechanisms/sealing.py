@@ -57,8 +57,7 @@ from privacyfunnel.model.protocols.channel_protocol import Protocol
 from privacyfunnel.model.protocols.comparable import Comparable
 from privacyfunnel.model.protocols.forced_response import ForcedResponse
 from privacyfunnel.model.protocols.sparse_protocol import SparseProtocol
-from privacyfunnel.model.published.published_model import PublishedModel
-from privacyfunnel.model.published.table_model import TableModel
+from privacyfunnel.model.published.table_model import PublishedModel, TableModel
 from privacyfunnel.model.published.wide_model import WideModel
 
 # Integers of 64 bits cannot make S and Y exactly independent unless Y says nothing at all. A promise smaller than this

@@ -27,11 +27,11 @@ from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Population, PopulationPromise, Promise
 from privacyfunnel.model.published.noise import NOISES, NoiseSource, OwnNoise
 from privacyfunnel.model.published.noisy_counts import NoisyCounts, check_design_epsilon
-from privacyfunnel.model.published.published_model import PublishedModel
 from privacyfunnel.model.published.table_model import (
     DELTA,
     LabelTests,
     MeasuredCounts,
+    PublishedModel,
     TableModel,
     few_rows,
     fit_weights,

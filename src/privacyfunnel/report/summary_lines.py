@@ -158,6 +158,7 @@ def warnings(release: Release) -> list[str]:
     if not release.sealed.has_noisy_design:
         rare = format_rare_values(release.joint)
         found += [f"{rare}; {hint('merge_rare', FEW)} merges rare values"] if rare else []
+    found += [release.findings.poor_model] if release.findings.poor_model else []
     found += [release.findings.knows_better] if release.findings.knows_better else []
     found += [release.sparse] if release.sparse else []
     found += release.suspected

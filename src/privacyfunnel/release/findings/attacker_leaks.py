@@ -15,11 +15,12 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 
-from privacyfunnel.arrays import FloatArray, IntArray, Matrix
+from privacyfunnel.arrays import FloatArray, IntArray, Matrix, nonzero_entries
 from privacyfunnel.formatting import format_epsilon
 from privacyfunnel.mechanisms.mechanism import Mechanism
 from privacyfunnel.model.comparisons import GroupPairs, Leak, log_ratio
@@ -238,3 +239,35 @@ def _logistic(combos: IntArray, counts: IntArray) -> FloatArray:
     start[-1] = np.log(counts.sum(axis=1) + 0.5)
     found = minimize(objective, start.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": STEPS})
     return np.asarray(np.exp(logits(found.x)).T)
+
+
+@dataclass(frozen=True, slots=True)
+class Linkage:
+    """Whether published values point at people, and how often somebody who knows them finds a person's record."""
+
+    rows: int
+    unique: int  # people whose published values nobody else has
+    smallest: int  # k: people who share the rarest published values
+    found: float | None  # share of people whose record is found by their values, expected; None where not measured
+    found_most: float | None  # … of whoever is found most easily
+
+    def to_dict(self) -> dict[str, Any]:
+        """As one object of JSON."""
+        return asdict(self)
+
+
+def measure_linkage(mechanism: Mechanism, joint: Joint) -> Linkage:
+    """Who knows a person's x looks for the output y with the largest q(y | x) / rows(y), and takes one of its rows.
+
+    Numbers of rows by output are expected ones.
+    """
+    rows = joint.weights.sum(axis=0).astype(np.float64)
+    channel = None if mechanism.sees_secret else _channel(mechanism)
+    found = most = None
+    if channel is not None:
+        seen = np.maximum(np.asarray(channel @ rows), 1.0)
+        best = np.zeros(len(rows))
+        y, x, chance = nonzero_entries(channel)
+        np.maximum.at(best, x, chance / seen[y])
+        found, most = float(best @ rows / rows.sum()), float(best.max())
+    return Linkage(int(rows.sum()), int((rows == 1).sum()), int(rows.min()), found, most)
