@@ -59,7 +59,7 @@ def parse_model(content: Mapping[str, Any], domain: Domain, promise: Promise) ->
             raise ProtocolFileError(
                 f"a model must have a column for each of {len(domain.combos)} values; it has {model.weights.shape[1]}."
             )
-    if Fraction(promise.epsilon) + model.epsilon > model.total:
+    if Fraction(promise.epsilon) + model.epsilon / Fraction(promise.smallest_scale(model.secrets)) > model.total:
         raise ProtocolFileError("the ε of records and model must add up to the whole ε at most; it is more.")
     if content["sees_secret"] or promise.population is not None or "shares" in content:
         raise ProtocolFileError("a protocol with a published model must not see the secret nor state exact shares.")

@@ -35,7 +35,7 @@ from privacyfunnel.mechanisms.certificate import (
 from privacyfunnel.mechanisms.chain import ChainMechanism
 from privacyfunnel.mechanisms.channel import ChannelMechanism
 from privacyfunnel.mechanisms.decoy_slacks import PROOF_SEED, check_slacks
-from privacyfunnel.mechanisms.exact_arithmetic import NO_LEAK, ExactLeak, exp_below, larger_leak
+from privacyfunnel.mechanisms.exact_arithmetic import NO_LEAK, ExactLeak, larger_leak
 from privacyfunnel.mechanisms.file_parts import parse_channel, parse_model, parse_shares
 from privacyfunnel.mechanisms.forced_mechanism import ForcedResponseMechanism
 from privacyfunnel.mechanisms.input_domain import (
@@ -310,7 +310,7 @@ def seal(
         if also_in_floats and not promise.leakage(joint, in_floats) <= max(promise.epsilon, SMALLEST_EPSILON):
             continue
         worst = exact_worst_leak(law, promise, joint)
-        if not worst.exceeds(_ratio_limit(promise)):
+        if not worst.exceeds(_checked_epsilon(promise)):
             return SealedProtocol(
                 mechanism=law,
                 promise=promise,
@@ -331,7 +331,7 @@ def certify(mechanism: Mechanism, promise: Promise, joint: Joint, otherwise: str
     `otherwise` ends the sentence of that error: what follows from it.
     """
     worst = exact_worst_leak(mechanism, promise, joint)
-    if worst.exceeds(_ratio_limit(promise)):
+    if worst.exceeds(_checked_epsilon(promise)):
         raise _guarantee_error(promise, worst.leak.epsilon, otherwise)
     return _certified_epsilon(worst, promise)
 
@@ -411,13 +411,13 @@ def _induced_channel(mechanism: Mechanism, joint: Joint) -> FloatArray | None:
     return np.asarray(table.joint_with_values(joint) / joint.p_x[:, None])
 
 
-def _ratio_limit(promise: Promise) -> Fraction:
-    return exp_below(max(promise.epsilon, SMALLEST_EPSILON))
+def _checked_epsilon(promise: Promise) -> float:
+    return max(promise.epsilon, SMALLEST_EPSILON)
 
 
 def _certified_epsilon(worst: ExactLeak, promise: Promise) -> float:
     # The check was passed in exact arithmetic, so rounding ln upwards must not report more than was promised.
-    return min(worst.leak.epsilon, max(promise.epsilon, SMALLEST_EPSILON))
+    return min(worst.leak.epsilon, _checked_epsilon(promise))
 
 
 def _guarantee_error(

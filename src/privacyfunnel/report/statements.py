@@ -92,7 +92,8 @@ def column_names(sealed: SealedProtocol) -> str:
 def meaning(sealed: SealedProtocol) -> str:
     """The promise in one or two sentences."""
     promise = sealed.promise
-    template, factor = MEANING.get(promise.name, ANY_MEANING), format_factor(sealed.total_epsilon)
+    template = MEANING.get(promise.name) or promise.meaning or ANY_MEANING
+    factor = format_factor(sealed.total_epsilon)
     where = "among all records" if sealed.model is None else "in the published model"
     return template.format(secret=secret_name(sealed), factor=factor, promise=promise.name, where=where)
 
