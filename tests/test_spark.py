@@ -114,7 +114,7 @@ ASKED: dict[str, dict[str, Any]] = {
     "published model": {"publish": "town", "promise": LIP(2.0)},
     "values": {"publish": "town", "method": "randomised-response", "as_": "values"},
     "records": {"publish": ["town", "the.age", "sex"], "bins": BINS, "prior": "model", "promise": LIP(8), "seed": 1},
-    "chain": {"publish": ["town", "the.age"], "method": "chain", "prior": "table", "bins": BINS},
+    "chain": {"prior": "table", "publish": ["town", "the.age"], "method": "chain", "bins": BINS},
 }
 
 
