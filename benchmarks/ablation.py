@@ -276,7 +276,6 @@ def about_others() -> Iterator[Instance]:
     yield Instance("distance-census", 8, partial(dirichlet, 5, 16), ask(ldp, "distance:squared", gap=1e-6))
     yield Instance("average-5x16", 8, partial(dirichlet, 5, 16), average(0.25))
     yield Instance("average-lip-5x12", 8, partial(dirichlet, 5, 12), average(0.25, LIP(1.0)))
-    yield Instance("product-3-columns", 8, partial(uniform, 2, 3, 3, 4), by_method("product", SRLIP(1.0)))
     yield Instance("chain-4-columns", 12, partial(adult_joint, "income", *FOUR), by_method("chain", LIP(1.0)))
 
 
@@ -656,12 +655,6 @@ def vertex_pool() -> None:
 def steady_prices() -> None:
     """searches at the master's own prices, not at a running average (STEADY)"""
     vars(SETTINGS.driver)["secret_box_damping"] = 0.0
-
-
-@without(relaxations.LazyConstraints)
-def lazy_rows() -> None:
-    """products: all constraints from the beginning, however many"""
-    put(relaxations.LazyConstraints, relaxations.LazyConstraints.accepts, lambda self, problem: False)
 
 
 # -- measuring -------------------------------------------------------------------------------------------------------

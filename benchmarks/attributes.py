@@ -1,7 +1,7 @@
-"""Several attributes: what products, chains and the joint optimum keep, and what it takes, beside the goals.
+"""Several attributes: what chains and the joint optimum keep, and what it takes, beside the goals.
 
 python -m benchmarks.attributes               every case
-python -m benchmarks.attributes chain product  the cases whose name has one of these words
+python -m benchmarks.attributes chain SRLIP  the cases whose name has one of these words
 """
 
 import sys
@@ -16,16 +16,11 @@ import polars as pl
 from rich.console import Console
 from rich.table import Table
 
-from privacyfunnel.audits.side_channel_audit import measure_leakage
 from privacyfunnel.designs.chain.step_order import chain_protocol
 from privacyfunnel.designs.optimal.optimum import optimal
-from privacyfunnel.designs.product.budgets import product_protocol
-from privacyfunnel.mechanisms.sealing import seal
 from privacyfunnel.model.information import entropy
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
-from privacyfunnel.model.protocols.channel_protocol import Protocol
-from privacyfunnel.model.protocols.product_protocol import ProductProtocol
 from privacyfunnel.release.sanitise import sanitise
 from privacyfunnel.spec import ReleaseSpec
 from privacyfunnel.tables.readers.adult import ADULT_COLUMNS, write_adult_csv
@@ -53,16 +48,6 @@ def random_joints() -> list[Joint]:
     """c = 2, (3, 3, 4), uniform random p."""
     tables = [np.random.default_rng(seed).random((2, 3, 3, 4)) for seed in range(TABLES)]
     return [Joint.from_probabilities(p / p.sum()) for p in tables]
-
-
-def products(epsilon: float) -> str:
-    """Mean I(X;Y) of the searched product and of the paper's recipe."""
-    found, recipe = [], []
-    for joint in random_joints():
-        made = product_protocol(joint, SRLIP(epsilon))
-        found.append(seal(made.protocol, SRLIP(epsilon), joint).information)
-        recipe.append(product_protocol(joint, SRLIP(epsilon), "paper").information)
-    return f"{np.mean(found):.3f} nats, certified (paper's recipe {np.mean(recipe):.3f})"
 
 
 def joints_together(epsilon: float) -> str:
@@ -97,19 +82,6 @@ def chain_on_eight() -> str:
     )
 
 
-def side_channels(seconds: float) -> str:
-    """SRLIP of randomised response per column, eight columns."""
-    joint = adult_joint("occupation", *EIGHT)
-    factors = []
-    for attribute in joint.attributes:
-        n = len(attribute.labels)
-        labels = tuple((label,) for label in attribute.labels)
-        factors.append(Protocol((np.eye(n) * (np.exp(0.3) - 1) + 1) / (n - 1 + np.exp(0.3)), labels))
-    product = ProductProtocol(tuple(factors), joint.combos)
-    found = measure_leakage(joint, SRLIP(0), product, seconds)
-    return f"ε between {found.leak.epsilon:.4f} and {found.bound:.4f}: {product.describe(found.leak, joint)}"
-
-
 def tied_pairs() -> str:
     """Of each column the pairs of values, by their weight, which somebody who knows all other columns can tell apart by
     secrets that no other row of theirs has: of such a pair a step that keeps SRLIP may hardly say which it is."""
@@ -129,8 +101,6 @@ def tied_pairs() -> str:
 
 
 CASES: dict[str, tuple[str, Callable[[], str]]] = {
-    "product, c = 2, (3, 3, 4), ε = 0.5": ("about 1.4", lambda: products(0.5)),
-    "product, c = 2, (3, 3, 4), ε = 1": ("about 2.3", lambda: products(1.0)),
     "joint SRLIP, c = 2, (3, 3, 4), ε = 0.5": ("≥ 2.75, gap 1e-3", lambda: joints_together(0.5)),
     "joint SRLIP, c = 2, (3, 3, 4), ε = 1": ("≥ 3.2, gap 1e-3", lambda: joints_together(1.0)),
     "joint LIP, Adult income, four columns": ("gap ≤ 1 % in 60 s", lambda: joint_on_adult("income", LIP(1.0))),
@@ -145,7 +115,6 @@ CASES: dict[str, tuple[str, Callable[[], str]]] = {
     "chain LDP, Adult occupation, four columns": ("120 s", lambda: chain_on_four(LDP(1.0))),
     "chain LIP, Adult occupation, eight columns": ("300 s", chain_on_eight),
     "SRLIP by a chain, Adult, eight columns: pairs tied": ("few", tied_pairs),
-    "SRLIP measured, Adult, eight columns": ("60 s", lambda: side_channels(50)),
 }
 
 

@@ -28,7 +28,6 @@ RELEASES = (
     ("randomised-response", "ldp", 1.0, "sex", "education"),
     ("conditional-reporting", "lip", 0.5, "occupation", "education"),
     ("unary-encoding", "lip", 0.5, "sex", "race"),
-    ("product", "srlip", 1.0, "income", "race,sex"),
     ("chain", "lip", 0.5, "occupation", "race,sex"),
 )
 

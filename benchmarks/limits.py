@@ -15,7 +15,7 @@ from benchmarks.attributes import adult
 from benchmarks.goals.case import Case, Found, Work, chosen, printed
 from benchmarks.goals.zipf import zipf
 from privacyfunnel.designs.curve import curve
-from privacyfunnel.designs.methods import Effort, Options, find_method
+from privacyfunnel.designs.methods import Effort
 from privacyfunnel.designs.optimal.optimum import optimal
 from privacyfunnel.designs.optimal.privacy_funnel import funnel
 from privacyfunnel.model.information import entropy
@@ -45,17 +45,6 @@ def sought(table: Callable[[], Joint], promise: Promise, seconds: float, *, sees
         best = optimal(joint, promise, sees_secret=sees_secret, time_limit=seconds)
         gap = (best.bound - best.utility) / entropy(joint.p_x)
         return Found(f"I = {best.utility:.3f} of at most {best.bound:.3f} nats", gap, stopped=best.stopped.value)
-
-    return solve
-
-
-def by_product(seconds: float) -> Work:
-    """Three columns, each by itself; nothing is proved about the best product."""
-    joint = dirichlet(8, 12, 10, 8)
-
-    def solve() -> Found:
-        made = find_method("product").design(joint, SRLIP(1.0), Options(effort=Effort(1e-6, seconds)))
-        return Found(f"I = {made.information:.3f} nats", stopped=made.worth.stopped)
 
     return solve
 
@@ -145,7 +134,6 @@ def cases() -> Iterator[Case]:
     yield Case(
         "limit SRLIP at ε = 1e-3, (3, 5, 5, 4)", partial(sought, partial(dirichlet, 3, 5, 5, 4), SRLIP(1e-3)), LIMIT
     )
-    yield Case("limit product under SRLIP, (8, 12, 10, 8)", by_product, LIMIT)
     for c, a in ((12, 40), (60, 60)):
         seeing = partial(sought, partial(dirichlet, c, a), LIP(1.0), sees_secret=True)
         yield Case(f"limit sees secret, {c} secrets × {a} values", seeing, LIMIT)

@@ -207,7 +207,7 @@ def print_elsewhere(budget: Budget) -> None:
                 listed = kind(epsilon).for_population(joint)
                 closed, opened = (
                     optimal(joint, promise, Statistics(), gap=1e-6, time_limit=budget.seconds)
-                    for promise in (listed, listed.covering_anything_else())
+                    for promise in (listed, listed.cover_anything_else())
                 )
                 more = opened.value / closed.value - 1
                 print(

@@ -30,7 +30,6 @@ INSTANCES = {
     "search": (("lip-10x200", 1.0),),
     "proofs": (("srlip-3-columns", 2.0),),
     "bounds": (("srlip-3-skewed", 1.0),),
-    "reductions": (("product-3-columns", 1.0),),
 }
 FACTORS = (0.5, 2.0)
 

@@ -28,6 +28,11 @@ def read(path):
         raise ValueError("its content does not match its digest")
     if "model" not in content or content["sees_secret"] or "population" in content["promise"]:
         raise ValueError("it has no published model, so its promise cannot be checked without the table")
+    if content["kind"] == "real-or-synthetic":
+        raise ValueError(
+            "a mechanism of the kind 'real-or-synthetic' lists no combinations; its slacks are proved again, from this "
+            "file alone, by: privacyfunnel audit"
+        )
     return content
 
 
@@ -46,16 +51,6 @@ def likelihoods(content, combos):
         rows = channel(law)
         for y in range(len(law["outputs"])):
             yield [row.get(y, 0) for row in rows]
-    elif kind == "product":
-        factors = [channel(factor) for factor in law["factors"]]
-        for outputs in itertools.product(*(range(len(factor["outputs"])) for factor in law["factors"])):
-            found = []
-            for combo in combos:
-                chance = 1
-                for factor, code, y in zip(factors, combo, outputs, strict=True):
-                    chance *= factor[code].get(y, 0)
-                found.append(chance)
-            yield found
     elif kind == "forced-response":
         truth, noise = int(law["truth"]), [int(n) for n in law["noise"]]
         if truth + sum(noise) != 2**64 or len(noise) != len(combos):
@@ -69,7 +64,10 @@ def likelihoods(content, combos):
 def events(name, weights, combos):
     """Pairs of events that the promise compares, each the weights of the inputs."""
     if name == "LDP":
-        yield from itertools.combinations(weights, 2)
+        yield from (
+            (*pair, [sum(column) for column in zip(*weights, strict=True)])
+            for pair in itertools.combinations(weights, 2)
+        )
         return
     if name not in ("LIP", "SRLIP"):
         raise ValueError(f"a promise called '{name}' is not checked here")
@@ -80,12 +78,34 @@ def events(name, weights, combos):
             inside = [tuple(combo[j] for j in some) == shared for combo in combos]
             here = [[w * among for w, among in zip(row, inside, strict=True)] for row in weights]
             everybody = [sum(column) for column in zip(*here, strict=True)]
-            yield from ((row, everybody) for row in here)
+            yield from ((row, everybody, everybody) for row in here)
 
 
-def chance(event, chances):
-    """P(y | E), up to a common factor."""
-    return Fraction(sum(w * q for w, q in zip(event, chances, strict=True)), sum(event))
+def box(event, everybody, robust):
+    """The least and the largest P(x | E) of whoever has other odds; without `robust` those of the model."""
+    low, high, whole = [], [], sum(event)
+    for mine, all_of_them in zip(event, everybody, strict=True):
+        least, most, others = Fraction(mine), Fraction(mine), all_of_them - mine
+        if robust == "any":
+            least, most = Fraction(0), Fraction(all_of_them)
+        elif robust is not None and mine:
+            gamma = Fraction(robust)
+            least, most = (all_of_them * mine * g / (g * mine + others) for g in (1 / gamma, gamma))
+        low.append(least / whole)
+        high.append(most / whole)
+    return low, high
+
+
+def extremes(low, high, chances):
+    """The least and the largest P(y | E), up to a common factor: the rest goes where y is least, or most, likely."""
+    found = []
+    for order in (sorted(range(len(chances)), key=chances.__getitem__, reverse=down) for down in (False, True)):
+        left, total = 1 - sum(low), sum(p * q for p, q in zip(low, chances, strict=True))
+        for x in order:
+            more = min(left, high[x] - low[x])
+            left, total = left - more, total + more * chances[x]
+        found.append(total)
+    return found
 
 
 def worst_ratio(content):
@@ -95,18 +115,22 @@ def worst_ratio(content):
     weights = content["model"]["weights"]
     if len(set(combos)) < len(combos) or any(len(row) != len(combos) or min(row) < 1 for row in weights):
         raise ValueError("the model must have a positive weight for each secret and value")
-    worst, pairs = Fraction(1), list(events(content["promise"]["name"], weights, combos))
+    worst, promise = Fraction(1), content["promise"]
+    pairs = [
+        [box(event, everybody, promise.get("robust")) for event in (one, other)]
+        for one, other, everybody in events(promise["name"], weights, combos)
+    ]
     for chances in likelihoods(content, combos):
         if len(chances) != len(combos):
             raise ValueError("the mechanism must have a row for each value")
         if any(chances):
             for one, other in pairs:
-                first, second = (chance(event, chances) for event in (one, other))
-                if not first and not second:
-                    continue  # an output that nobody of these has says nothing among them
-                if not first or not second:
-                    return None
-                worst = max(worst, first / second, second / first)
+                (least, most), (others_least, others_most) = (extremes(*event, chances) for event in (one, other))
+                for above, below in ((most, others_least), (others_most, least)):
+                    if above and not below:
+                        return None
+                    if below:  # an output that nobody of these has says nothing among them
+                        worst = max(worst, above / below)
     return worst
 
 
@@ -131,6 +155,8 @@ def main(path):
     print(f"{path}: {promise['name']} ε = {float(whole):g} about {' & '.join(content['secret']['columns'])} holds:")
     print(f"  {float(Fraction(model['epsilon'])):g} for the model, {epsilon:g} for the records")
     print(f"  (which use a factor of {float(ratio):.6g}).")
+    if "robust" in promise:
+        print(f"  It also holds for odds that differ from the model's by a factor of {promise['robust']}.")
     print(f"  A label is named because of one person with a chance of {float(Fraction(model['delta'])):g} at most.")
     return 0
 

@@ -1,7 +1,7 @@
 """A new promise is one class: "s against everyone else" goes everywhere without another line being touched.
 
 Its class says which groups of secrets are compared, and nothing else. It is measured, optimised with proof, sealed,
-released as channel, sets, product and chain, audited from the public file and estimated from.
+released as channel, sets and chain, audited from the public file and estimated from.
 """
 
 import json
@@ -9,7 +9,6 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
-from itertools import product as combinations_of
 from pathlib import Path
 
 import numpy as np
@@ -21,8 +20,6 @@ from hypothesis import strategies as st
 from privacyfunnel.audits.protocol_audit import audit
 from privacyfunnel.designs.baselines import BASELINES
 from privacyfunnel.designs.optimal.optimum import optimal
-from privacyfunnel.designs.product.budgets import product_protocol
-from privacyfunnel.errors import GuaranteeError
 from privacyfunnel.estimation import estimate
 from privacyfunnel.mechanisms.exact_arithmetic import exp_below
 from privacyfunnel.mechanisms.sealing import SealedProtocol, seal
@@ -30,7 +27,6 @@ from privacyfunnel.model.comparisons import Comparisons, compare_groups
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LDP, PROMISES, Promise
 from privacyfunnel.model.protocols.channel_protocol import Protocol
-from privacyfunnel.model.protocols.product_protocol import ProductProtocol
 from privacyfunnel.release.sanitise import sanitise_file
 from privacyfunnel.spec import ReleaseSpec
 from tests.enumeration import best_over_posteriors
@@ -106,36 +102,6 @@ def test_explicit_protocols_are_calibrated_to_it(name: str) -> None:
     assert 0.4999 < sealed.epsilon <= 0.5
 
 
-def test_a_product_that_leaks_is_measured_and_refused() -> None:
-    # S = X¹ = X² one of three; each column tells the truth half of the time, which is fine alone and too much together.
-    counts = np.zeros((3, 3, 3), dtype=np.int64)
-    counts[range(3), range(3), range(3)] = 1
-    joint = Joint.from_counts(counts)
-    factor = Protocol(np.full((3, 3), 0.25) + 0.25 * np.eye(3))
-    product = ProductProtocol((factor, factor), joint.combos)
-    outputs = list(combinations_of(range(3), repeat=2))
-    chance = {
-        (x, y): Fraction(factor.channel[joint.combos[x, 0], y[0]]) * Fraction(factor.channel[joint.combos[x, 1], y[1]])
-        for x in range(joint.a)
-        for y in outputs
-    }
-    truth = leaks(joint, chance, outputs)
-    assert truth > 1.3
-    assert EveryoneElse(1).leakage(joint, product) == pytest.approx(truth, rel=1e-12)
-    with pytest.raises(GuaranteeError, match="EveryoneElse promised ε = 1"):
-        seal(product, EveryoneElse(1.0), joint)
-    assert seal(product, EveryoneElse(truth + 1e-9), joint).epsilon == pytest.approx(truth, abs=1e-9)
-
-
-def test_a_searched_product_keeps_it_exactly() -> None:
-    rng = np.random.default_rng(5)
-    joint = Joint.from_counts(rng.integers(1, 60, (3, 3, 2)))
-    made = product_protocol(joint, EveryoneElse(0.7), seconds=5)
-    sealed = seal(made.protocol, EveryoneElse(0.7), joint)
-    assert sealed.epsilon <= 0.7
-    assert sealed.information > 0.1
-
-
 @pytest.fixture(scope="module")
 def people(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two columns that follow a secret of three values, with some noise."""
@@ -148,7 +114,7 @@ def people(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.parametrize("method", ["optimal", "randomised-response", "unary-encoding", "product", "chain"])
+@pytest.mark.parametrize("method", ["optimal", "randomised-response", "unary-encoding", "chain"])
 def test_it_is_released_audited_and_estimated_from(method: str, people: Path, tmp_path: Path) -> None:
     promise = EveryoneElse(1.0)
     order = ReleaseSpec(secret=("s",), publish=("a", "b"), promise=promise, method=method)

@@ -21,7 +21,7 @@ sanitise sanitise_file Release ReleaseSpec DesignResult
 TableSource RowKey DomainFile Merge Bins Dialect Query MergeRare MergeSecrets Effort
 estimate Estimates impute impute_file posterior combine
 Joint LDP LIP SRLIP Promise Protocol UnaryEncoding entropy mutual_information
-optimal Optimum randomised_response unary_encoding conditional_reporting product_protocol chain_protocol curve Curve
+optimal Optimum randomised_response unary_encoding conditional_reporting chain_protocol curve Curve
 Use Information Values Distance Statistics Balanced Workload funnel Funnel optimal_on_average OnAverage
 seal SealedProtocol
 """

@@ -112,7 +112,6 @@ ASKED: dict[str, dict[str, Any]] = {
     "channel": {"publish": "town", "method": "optimal"},
     "values": {"publish": "town", "method": "randomised-response", "as_": "values"},
     "sets": {"publish": "town", "method": "unary-encoding"},
-    "product": {"publish": ["town", "sex"], "method": "product"},
     "chain": {"publish": ["town", "the.age"], "method": "chain", "bins": {"the.age": [0, 30, 60]}},
 }
 

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from privacyfunnel.designs.methods import Effort
     from privacyfunnel.designs.optimal.optimum import Optimum, optimal
     from privacyfunnel.designs.optimal.privacy_funnel import Funnel, OnAverage, funnel, optimal_on_average
-    from privacyfunnel.designs.product.budgets import product_protocol
     from privacyfunnel.errors import GuaranteeError, InputError, PrivacyFunnelError
     from privacyfunnel.estimation import Estimates, combine, estimate, impute, impute_file, posterior
     from privacyfunnel.mechanisms.sampling import RowKey
@@ -80,7 +79,6 @@ _MODULES = {
     "Effort": "designs.methods",
     "Optimum": "designs.optimal.optimum",
     "optimal": "designs.optimal.optimum",
-    "product_protocol": "designs.product.budgets",
     "GuaranteeError": "errors",
     "InputError": "errors",
     "PrivacyFunnelError": "errors",
@@ -128,6 +126,7 @@ _MODULES = {
 
 # Names of earlier versions, and what replaces them.
 _REPLACED = {
+    "product_protocol": "optimal, which keeps more under the same promise",
     "Order": "ReleaseSpec: Order(secret=('s',), publish=('x',), promise=LIP(1), merges=(MergeRare(10),)) is "
     "ReleaseSpec(secret='s', publish='x', promise=LIP(1), merge_rare=10)",
 }
@@ -191,7 +190,6 @@ __all__ = [
     "optimal",
     "optimal_on_average",
     "posterior",
-    "product_protocol",
     "randomised_response",
     "sanitise",
     "sanitise_file",

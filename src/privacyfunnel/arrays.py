@@ -22,7 +22,7 @@ __all__ = [
     "dense",
     "entropy_terms",
     "freeze",
-    "is_hardly_filled",
+    "is_sparse_enough",
     "linalg",
     "matrix",
     "nonzero_entries",
@@ -80,7 +80,7 @@ def entropy_terms(p: ArrayLike) -> FloatArray:
     return np.asarray(-p * np.log(np.maximum(p, TINIEST)))
 
 
-def is_hardly_filled(table: Matrix) -> bool:
+def is_sparse_enough(table: Matrix) -> bool:
     """Whether a matrix is large, and so few of its entries differ from 0 that working on these alone is quicker."""
     entries = int(np.count_nonzero(table)) if isinstance(table, np.ndarray) else table.nnz
     return bool(table.shape[0] * table.shape[1] > SMALL and entries < HARDLY * table.shape[0] * table.shape[1])
@@ -88,7 +88,7 @@ def is_hardly_filled(table: Matrix) -> bool:
 
 def sparsify(table: NDArray[Any]) -> Matrix:
     """The same matrix, sparse where it is hardly filled."""
-    return sparse.csr_array(table) if is_hardly_filled(table) else table
+    return sparse.csr_array(table) if is_sparse_enough(table) else table
 
 
 class _LazyModule:

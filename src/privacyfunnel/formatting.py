@@ -161,6 +161,6 @@ def _significant(value: Decimal, figures: int, rounding: str) -> str:
     return f"{rounded:f}" if not rounded or -4 <= rounded.adjusted() < 6 else f"{float(rounded):g}"
 
 
-def finite_or_none(epsilon: float) -> float | None:
-    """An ε as JSON has it: null where it is infinite."""
-    return epsilon if math.isfinite(epsilon) else None
+def finite_or_none(epsilon: float | None) -> float | None:
+    """An ε as JSON has it: null where it is infinite or not known."""
+    return epsilon if epsilon is not None and math.isfinite(epsilon) else None

@@ -136,17 +136,19 @@ class Asked:
     known: Callable[[str, str], str] = lambda column, text: text  # what an attacker knows of an original value
     secret: Callable[[str], str] = lambda text: text  # what of the secret is promised
     number: int | None = None  # of secrets, if it matters
+    prior: str | None = "table"  # None where an option says it
 
     @property
     def command(self) -> tuple[object, ...]:
         """The words of the command."""
         fixed = ("-s", "s", "-p", ",".join(self.publish), "-e", self.epsilon, "--promise", self.promise)
-        return (*fixed, *self.words)
+        return (*fixed, *(("--prior", self.prior) if self.prior else ()), *self.words)
 
     @property
     def keywords(self) -> dict[str, Any]:
         """The same for a function, without the other options."""
-        return {"secret": "s", "publish": list(self.publish), "promise": self.promise, "epsilon": self.epsilon}
+        asked = {"secret": "s", "publish": list(self.publish), "promise": self.promise, "epsilon": self.epsilon}
+        return asked | {"prior": self.prior}
 
     def secrets(self, table: Table, order: Sequence[int] | None = None) -> list[str]:
         """The secrets of the rows, in published order."""
@@ -240,7 +242,7 @@ def by_apply(asked: Asked, frame: str, **more: Any) -> Attack:
 
     def attack(setting: Setting) -> Verdict:
         table, records = draw_table(setting.rng, setting.rows).sort_by_secret(), Records()
-        protocol = pf.design(FRAMES[frame](table.rows), **asked.keywords)
+        protocol = pf.design(FRAMES[frame](table.rows), pf.ReleaseSpec(**asked.keywords))
         for _ in range(setting.releases):
             try:
                 shown, order = apply_frame(protocol, FRAMES[frame](table.rows.drop("s")), **more)

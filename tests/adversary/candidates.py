@@ -15,10 +15,11 @@ import polars as pl
 
 from tests.adversary.attacks import Attack, Setting, Verdict, refused
 from tests.adversary.estimator import lower_chance
-from tests.adversary.interface import public_files, run, write_table
+from tests.adversary.interface import public_files, run, write_domain, write_table
 from tests.adversary.tables import Table, draw_table
 
 EPSILON = 0.2
+PEOPLE, PEOPLE_OF_A_MODEL = 80, 1_600  # few, so that one of them matters; noise asks for more
 VICTIMS = 6  # among whom the attacker chooses
 
 Tokens = Callable[[bytes], set[bytes]]
@@ -40,11 +41,23 @@ def hashes(content: bytes) -> set[bytes]:
     return set(re.findall(rb"[0-9a-f]{32,}", content))
 
 
+def length(content: bytes) -> set[bytes]:
+    """How long it is: whoever sees encrypted traffic sees this, too."""
+    return {str(len(content)).encode()}
+
+
+def numerators(content: bytes) -> set[bytes]:
+    """Whole numbers, of a mechanism or a model."""
+    return set(re.findall(rb"\d+", content))
+
+
 def by_candidates(file: str, tokens: Tokens, *words: object) -> Attack:
     """How often the attacker is right about one of three secrets that are as likely, by one public file."""
 
     def attack(setting: Setting) -> Verdict:
-        table = draw_table(setting.rng, 80, secrets=3, rare=False)
+        people = PEOPLE_OF_A_MODEL if "model" in words else PEOPLE
+        table = draw_table(setting.rng, people, secrets=3, rare=False)
+        write_domain(table, setting.folder / "domain.json")
         run(setting.folder, "keygen", "owner")
         secrets, spent = sorted(set(table.column("s"))), 0
         for victim in range(VICTIMS):
@@ -84,7 +97,8 @@ def _released(folder: Path, table: Table, file: str, words: tuple[object, ...]) 
     write_table(table.rows, folder / "table.csv")
     rmtree(folder / "out", ignore_errors=True)  # which may hold what an adversary changed, and then is not replaced
     fixed = ("--into", "out", "--no-report", "--again", "--time-limit", 5)
-    done = run(folder, "sanitise", "table.csv", "-s", "s", "-p", "x", "-e", EPSILON, *fixed, *words)
+    prior = () if "--prior" in words else ("--prior", "table")
+    done = run(folder, "sanitise", "table.csv", "-s", "s", "-p", "x", "-e", EPSILON, *fixed, *prior, *words)
     if done.refused:
         return b"", done.err
     public = {Path(name).name: content for name, (_, content) in public_files(folder / "out").items()}

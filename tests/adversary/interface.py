@@ -73,6 +73,13 @@ def write_table(rows: pl.DataFrame, path: Path) -> Path:
     return path
 
 
+def write_domain(table: Table, path: Path) -> None:
+    """A list of the labels of secret and values, as if it was known beforehand."""
+    columns = {name: {"labels": sorted(set(table.column(name))), "missing": False} for name in ("s", "x")}
+    content = {"format": "privacyfunnel domain", "version": 1, "columns": columns}
+    path.write_text(json.dumps(content), encoding="utf-8")
+
+
 def read_rows(path: Path) -> pl.DataFrame:
     """The columns of a published file as text."""
     if path.suffix == ".parquet":

@@ -1,6 +1,5 @@
 """Releases that follow each other, persons with several rows, tables in parts, rows that a protocol does not know."""
 
-import json
 from collections.abc import Callable, Sequence
 from math import inf
 from pathlib import Path
@@ -9,8 +8,8 @@ import numpy as np
 import polars as pl
 
 from tests.adversary.attacks import Asked, Attack, Records, Setting, Verdict, refused
-from tests.adversary.interface import read_rows, run, sanitise_file, write_table
-from tests.adversary.tables import VALUES, Table, draw_table
+from tests.adversary.interface import read_rows, run, sanitise_file, write_domain, write_table
+from tests.adversary.tables import Table, draw_table
 
 Change = Callable[[pl.DataFrame], pl.DataFrame]
 
@@ -48,10 +47,7 @@ def by_private_design(asked: Asked, *words: object) -> Attack:
 
     def attack(setting: Setting) -> Verdict:
         table, records = draw_table(setting.rng, setting.rows, secrets=asked.number, rare=False), Records()
-        labels = {"s": sorted(set(table.column("s"))), "x": list(VALUES)}
-        columns = {name: {"labels": some, "missing": False} for name, some in labels.items()}
-        content = {"format": "privacyfunnel domain", "version": 1, "columns": columns}
-        (setting.folder / "domain.json").write_text(json.dumps(content), encoding="utf-8")
+        write_domain(table, setting.folder / "domain.json")
         for _ in range(setting.releases):
             done, shown = sanitise_file(setting.folder, table, [*asked.command, *words, "--keep-order"])
             if done.refused:

@@ -16,9 +16,10 @@ import pytest
 import privacyfunnel as pf
 from privacyfunnel.cli import main
 from tests.adversary import interface
+from tests.adversary import population as people
 from tests.adversary.__main__ import attack_once
 from tests.adversary.attacks import Attack, Verdict
-from tests.adversary.cases import CASES
+from tests.adversary.cases import CASES, QUICK
 
 Main = Callable[[list[str]], int]
 
@@ -128,6 +129,26 @@ def test_the_adversary_finds_drifted_rows_and_who_is_left_out(wrap_command: Any)
     wrap_command(accepting)
     for case in ("apply on drifted rows", "apply, unknown values dropped"):
         assert attack(case, rows=6_000).broken, case
+
+
+def test_the_adversary_finds_a_pool_of_rare_secrets_that_leaves_out_those_without_a_row() -> None:
+    """The credal sets were of the secrets that a sample met, though those met by chance are rarer in the population."""
+    met = people.by_samples(people.rare_secrets, QUICK, grouping=people.pool_of_those_met)
+    assert attack_once(met, 0, seed=5, rows=0, releases=3).broken
+    assert not attack("people, rare secrets, seen or not").broken
+
+
+def test_the_adversary_finds_labels_of_a_population_that_are_chosen_by_the_counts(wrap_command: Any) -> None:
+    def merging(command: Main, words: list[str]) -> int:
+        place = words.index("--merge-rare")
+        sample = pl.read_csv("sample.csv")
+        rare = pl.len().over("x") < people.FEWEST
+        sample.with_columns(x=pl.when(rare).then(pl.lit(people.OTHER)).otherwise("x")).write_csv("sample.csv")
+        return command(words[:place] + words[place + 2 :])
+
+    assert attack("people, rare values merged").refusal
+    wrap_command(merging)
+    assert attack("people, rare values merged", releases=3).broken
 
 
 def test_the_adversary_finds_months_that_are_drawn_afresh(wrap_command: Any) -> None:

@@ -154,10 +154,10 @@ def test_what_cannot_be_gone_through_is_refused() -> None:
 
 
 def test_more_attackers_than_can_be_looked_at_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    law = sealed_of("product").mechanism
+    law = sealed_of("channel").mechanism  # every output for every value
     three = composition_leak(JOINT, SRLIP(1), [law, law]).epsilon  # who knows nothing, the colour, or the size
     assert three >= composition_leak(JOINT, LIP(1), [law, law]).epsilon
-    monkeypatch.setattr(composition_leakage, "MOST_LOOKS", 2 * JOINT.a * 36)
+    monkeypatch.setattr(composition_leakage, "MOST_LOOKS", 2 * JOINT.a**3)
     assert composition_leak(JOINT, LIP(1), [law, law]).epsilon <= three
     with pytest.raises(SizeError, match="SRLIP asks for more, for everyone who knows some of 2 columns"):
         composition_leak(JOINT, SRLIP(1), [law, law])

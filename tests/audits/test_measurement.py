@@ -8,12 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from privacyfunnel.audits.side_channel_audit import measure_leakage
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
-from privacyfunnel.model.protocols.channel_protocol import Protocol
-from privacyfunnel.model.protocols.product_protocol import ProductProtocol, pair_bounds
 from privacyfunnel.model.protocols.sparse_protocol import SparseProtocol
+from privacyfunnel.release.findings.attacker_leaks import measure_leakage
 from tests.strategies import joints, protocols_for
 
 
@@ -25,24 +23,6 @@ def test_a_sparse_table_is_measured_like_a_full_one(promise: Promise, data: st.D
     found = measure_leakage(joint, promise, SparseProtocol(csr_array(protocol.channel)))
     assert found.leak.epsilon == pytest.approx(promise.leakage(joint, protocol), abs=1e-12)
     assert found.bound == found.leak.epsilon
-
-
-@settings(max_examples=25, deadline=None)
-@given(joint=joints(max_c=3, max_a=3, attributes=3, min_c=2), seed=st.integers(0, 99))
-def test_what_is_not_looked_at_in_time_is_bounded(joint: Joint, seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    factors = []
-    for attribute in joint.attributes:
-        channel = rng.random((len(attribute.labels), 3)) + 0.1
-        factors.append(Protocol(channel / channel.sum(axis=1, keepdims=True)))
-    product = ProductProtocol(tuple(factors), joint.combos)
-    truth = SRLIP(0).leakage(joint, product)
-    whole, none = measure_leakage(joint, SRLIP(0), product), measure_leakage(joint, SRLIP(0), product, seconds=0.0)
-    assert whole.leak.epsilon == whole.bound == pytest.approx(truth, abs=1e-12)
-    assert none.leak.output is None
-    assert none.bound >= truth
-    for block in SRLIP(0).comparisons(joint, False):
-        assert pair_bounds(product.channels, product.combos, block).max() >= product.worst(block).epsilon
 
 
 def test_a_sparse_table_is_looked_at_in_parts_and_says_when_time_was_up(monkeypatch: pytest.MonkeyPatch) -> None:

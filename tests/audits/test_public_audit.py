@@ -85,7 +85,6 @@ def test_the_promise_is_confirmed_from_the_files_alone(table: Path, folder: Path
     [
         {"promise": "ldp"},
         {"promise": "srlip", "publish": ["town", "sex"], "gap": 0.05},
-        {"publish": ["town", "sex"], "method": "product"},
         {"publish": ["town", "sex"], "method": "forced-response"},
         {"method": "randomised-response", "as_": "values"},
     ],
@@ -170,7 +169,7 @@ def test_verify_and_the_audit_agree_to_the_last_digit(folder: Path, tmp_path: Pa
 
 
 def model_of(sealed: SealedProtocol) -> TableModel:
-    assert sealed.model is not None
+    assert isinstance(sealed.model, TableModel)
     return sealed.model
 
 
@@ -207,3 +206,21 @@ def test_a_file_that_somebody_added_changed_or_removed_is_named(
     with pytest.raises(GuaranteeError, match=f"were added, changed or removed: {named}"):
         audit_public(tmp_path / "public")
     refused(["audit", tmp_path / "public", table], "GuaranteeError", f"removed: {named}")
+
+
+def test_other_odds_are_checked_from_the_file_alone(table: Path, folder: Path, tmp_path: Path) -> None:
+    for robust in ("2", "any"):
+        made = released(table, tmp_path / robust, robust=robust) / "protocol.json"
+        assert VERIFY(str(made)) == 0
+        assert audit_public(made.parent, secret=["illness"]).certified <= 0.4
+        stated = rewritten(folder / "protocol.json", tmp_path / f"{robust}.json", _state_odds(robust))
+        assert VERIFY(str(stated)) == 1
+        with pytest.raises(GuaranteeError):
+            audit_public(stated, secret=["illness"])
+
+
+def _state_odds(robust: str) -> Callable[[dict[str, Any]], None]:
+    def change(content: dict[str, Any]) -> None:
+        content["promise"]["robust"] = robust
+
+    return change

@@ -96,7 +96,7 @@ def test_pictures_with_exact_shares_are_for_their_owner_only(some: Path, tmp_pat
 @pytest.mark.parametrize("to", ["all", "one"])
 @pytest.mark.parametrize(
     ("method", "place"),
-    [("optimal", "engine/driver.py"), ("product", "designs/product/"), ("chain", "designs/chain/")],
+    [("optimal", "engine/driver.py"), ("chain", "designs/chain/")],
 )
 def test_an_interrupted_solve_publishes_nothing(adult: Path, tmp_path: Path, method: str, place: str, to: str) -> None:
     into = tmp_path / "out"

@@ -17,7 +17,7 @@ def test_the_commands_of_the_readme_work_and_print_what_it_shows(tmp_path: Path)
     text = README.read_text()
     demo = run("demo", cwd=tmp_path)
     assert demo.returncode == 0, demo.stderr
-    shown = text.split("```text\n")[1].split("unchanged")[0]
+    shown = text.split("```text\n")[1].split("; 87.")[0]
     assert demo.stdout.startswith(shown)
     commands = re.findall(r"^\$ privacyfunnel (.*)$", text, re.MULTILINE)
     printed = {}

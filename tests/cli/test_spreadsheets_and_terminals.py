@@ -55,7 +55,9 @@ def test_no_cell_is_a_formula_and_what_is_estimated_from_them_is_the_same(
 ) -> None:
     path = table(tmp_path)
     for folder, more in (("safe", ["--excel-safe"]), ("plain", [])):
-        code, out, err = said(capsys, *words(path, tmp_path / folder, "--method", method, "--format", suffix, *more))
+        code, out, err = said(
+            capsys, *words(path, tmp_path / folder, "--method", method, "--format", suffix, "--details", *more)
+        )
         assert (code, err) == (0, "")
         assert ("excel-safe" in out) == bool(more)
     separator = "," if suffix == "csv" else "\t"

@@ -23,6 +23,7 @@ def out(some: Path, tmp_path: Path) -> Path:
             "--keep",
             "race",
             "--accept-kept",
+            "--details",
             secret="income",
             epsilon=0.1,
         )

@@ -3,7 +3,6 @@
 import csv
 import itertools
 import json
-import math
 import os
 import signal
 import subprocess
@@ -20,15 +19,10 @@ import pytest
 from privacyfunnel.cli import text_format
 from privacyfunnel.designs.chain import step_order
 from privacyfunnel.designs.chain.step_order import chain_protocol
-from privacyfunnel.designs.product import budgets, product_factors
-from privacyfunnel.engine import split
-from privacyfunnel.engine.clock import Clock
 from privacyfunnel.engine.lp.batched_simplex import Programmes, solve
 from privacyfunnel.errors import ParameterError
-from privacyfunnel.mechanisms.sealing import seal
-from privacyfunnel.model.information import entropy
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.promises import LIP, SRLIP
+from privacyfunnel.model.promises import LIP
 from privacyfunnel.spec import ReleaseSpec
 from tests.commands import LONGEST, found_by, refused, run, several
 
@@ -121,18 +115,6 @@ def test_a_chain_under_a_large_epsilon_keeps_nearly_everything(
     assert found["certified"] <= float(epsilon)
 
 
-@pytest.mark.parametrize("epsilon", ["20", "30"])
-def test_a_product_under_a_large_epsilon_keeps_nearly_everything(
-    some: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], epsilon: str
-) -> None:
-    chosen = ["--method", "product", "--promise", "srlip"]
-    found = found_by(
-        capsys, *several(some, tmp_path / "out", "race,sex", *chosen, secret="marital-status", epsilon=epsilon)
-    )
-    assert found["share_kept"] > 0.99
-    assert found["certified"] <= float(epsilon)
-
-
 MOST = "workclass,education,marital-status,relationship,race"
 
 
@@ -141,11 +123,6 @@ MOST = "workclass,education,marital-status,relationship,race"
     [
         (MOST, ["--promise", "srlip", "--method", "optimal"], ["2,500", "42,729", "2,693 combinations", "chain"]),
         (MOST, ["--promise", "srlip"], ["2,693", "fewer columns", "coarser bins"]),
-        (
-            f"{MOST},sex,native-country",
-            ["--promise", "srlip", "--method", "product"],
-            ["1,000,000", "2,540,160", "--method chain"],
-        ),
     ],
 )
 def test_what_would_take_hours_is_refused_with_its_size_and_what_to_do(
@@ -156,84 +133,20 @@ def test_what_would_take_hours_is_refused_with_its_size_and_what_to_do(
     assert not into.exists()
 
 
-@pytest.mark.parametrize(("method", "room"), [("product", budgets), ("chain", step_order)])
-def test_a_time_limit_is_handed_to_the_search_for_a_product_or_a_chain(
-    some: Path,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    method: str,
-    room: Any,
+def test_a_time_limit_is_handed_to_the_search_for_a_chain(
+    some: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given: list[object] = []
-    search = getattr(room, f"{method}_protocol")
+    search = step_order.chain_protocol
 
     def noted(*words: Any, seconds: float, **more: Any) -> Any:
         given.append(seconds)
         return search(*words, seconds=seconds, **more)
 
-    monkeypatch.setattr(room, f"{method}_protocol", noted)
-    chosen = ["--method", method, "--time-limit", 0.75]
+    monkeypatch.setattr(step_order, "chain_protocol", noted)
+    chosen = ["--method", "chain", "--time-limit", 0.75]
     found_by(capsys, *several(some, tmp_path / "out", "race,sex", *chosen, secret="income", epsilon=0.5))
     assert given[0] == 0.75
-
-
-class Looks:
-    """A clock on which every look takes a second."""
-
-    seconds_left = 50.0
-
-    def __init__(self, seconds: float) -> None:
-        self._looks = seconds
-
-    @classmethod
-    def from_limit(cls, seconds: float) -> "Looks":
-        return cls(seconds)
-
-    def part(self, share: float) -> "Looks":
-        return self
-
-    @property
-    def late(self) -> bool:
-        self._looks -= 1
-        return self._looks < 0
-
-
-def test_the_search_for_a_product_ends_with_its_seconds(some: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a clock on which every look takes a second, what is tried is what the seconds leave."""
-    judged, tries = budgets._measure, itertools.count()
-
-    def counted(*words: Any) -> Any:
-        next(tries)
-        return judged(*words)
-
-    monkeypatch.setattr(budgets, "Clock", Looks)
-    monkeypatch.setattr(budgets, "_measure", counted)
-    joint = Joint.from_table(pl.read_csv(some), secret="income", publish=["relationship", "sex"])
-    tried = []
-    for seconds in (1.0, 20.0, 1e6):
-        before = next(tries)
-        found = budgets.product_protocol(joint, SRLIP(0.5), seconds=seconds)
-        tried.append(next(tries) - before)
-        assert found.excess == 0
-        assert found.worth.stopped == ("nothing left to try" if seconds == 1e6 else "time")
-    assert tried[0] < tried[1] < tried[2]
-
-
-def test_a_factor_gets_a_part_of_the_time_that_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    given: list[float] = []
-
-    def noted(source: Any, *, gap: float, time_limit: float, lazy: bool) -> Any:
-        given.append(time_limit)
-        return split(source, gap=gap, time_limit=time_limit, lazy=lazy)
-
-    monkeypatch.setattr(product_factors, "split", noted)
-    joint = Joint.from_counts(np.random.default_rng(0).integers(1, 9, (2, 3, 3)))
-    for left, expected in ((np.inf, 5.0), (2.0, 0.2)):
-        monkeypatch.setattr("privacyfunnel.engine.clock.time.monotonic", lambda: 0.0)  # no time passes
-        clock = Clock.from_limit(left)
-        product_factors.Factors(joint, SRLIP(1.0), clock).solve_alone(0, 0.5)
-        assert given.pop() == pytest.approx(expected)
 
 
 # Workers of a chain whose parent is gone.
@@ -300,22 +213,6 @@ def test_an_epsilon_just_below_a_power_of_ten_is_never_written_as_less() -> None
 def test_a_method_that_does_not_exist_is_answered_with_all_that_do(some: Path, tmp_path: Path) -> None:
     done = run(*several(some, tmp_path / "out", "race,sex", "--method", "autp"))
     assert done.returncode == 2
-    assert all(name in done.stderr for name in ("auto", "optimal", "product", "chain"))
+    assert all(name in done.stderr for name in ("auto", "optimal", "chain"))
     with pytest.raises(ParameterError, match=r"one of auto, .*none called 'autp'.*Did you mean 'auto'\?"):
         ReleaseSpec(secret="occupation", publish=("race", "sex"), promise=LIP(1), method="autp")
-
-
-@pytest.mark.parametrize("how", [None, "sound", "paper"])
-def test_a_product_of_columns_that_say_nothing_about_the_secret_publishes_them_as_they_are(how: str | None) -> None:
-    joint = Joint.from_counts(np.full((2, 3, 2), 5))
-    made = budgets.product_protocol(joint, SRLIP(0.5), how)
-    assert made.information == pytest.approx(math.log(6))
-    assert made.leak.epsilon < 1e-12
-
-
-@pytest.mark.parametrize("epsilon", [700.0, 1e300])
-def test_a_product_keeps_nearly_everything_at_huge_epsilon(epsilon: float) -> None:
-    joint = Joint.from_counts([[[30, 1], [5, 9]], [[2, 7], [1, 40]]])
-    made = budgets.product_protocol(joint, SRLIP(epsilon))
-    assert made.information > 0.99 * entropy(joint.p_x)
-    assert seal(made.protocol, SRLIP(epsilon), joint).epsilon <= epsilon

@@ -31,7 +31,6 @@ from privacyfunnel.mechanisms.sealing import SealedProtocol, certify
 from privacyfunnel.model.information import entropy
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
-from privacyfunnel.model.protocols.product_protocol import ProductProtocol
 from privacyfunnel.tables.readers.adult import adult_counts
 from tests.strategies import joints
 
@@ -345,9 +344,8 @@ def test_the_choice_is_joint_while_small_and_chain_beyond_and_says_why() -> None
         choose_method(wide, SRLIP(1.0))
 
 
-def test_a_product_and_a_chain_fit_only_their_own_table() -> None:
+def test_a_chain_fits_only_its_own_table() -> None:
     joint = adult("income", "relationship", "sex")
     grown = make_chain(joint, LIP(1.0), ((0,), (1,)), 0.8).grow()
     with pytest.raises(ProtocolFileError, match="a row per input"):
         certify(grown.mechanism, LIP(1.0), adult("income", "sex"))
-    assert not ProductProtocol.sees_secret

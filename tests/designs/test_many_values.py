@@ -68,7 +68,7 @@ def test_where_nobody_says_what_for_statistics_are_served_if_they_can_be_had(mon
 def test_of_two_methods_the_one_that_keeps_more_information_is_taken_and_the_reason_says_so() -> None:
     few = joint(3, 12)
     forced = find_method("forced-response").design(few, LIP(0.7)).information
-    for name in ("optimal", "randomised-response", "product"):
+    for name in ("optimal", "randomised-response"):
         alone = find_method(name).design(few, LIP(0.7)).information
         taken, found = make_design(Choice(name, "a reason", alternative="forced-response"), few, LIP(0.7), Options())
         assert found.information == pytest.approx(max(alone, forced), abs=1e-6)

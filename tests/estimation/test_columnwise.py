@@ -1,4 +1,4 @@
-"""Estimation from products and chains, against their channels multiplied out by hand."""
+"""Estimation from chains, against their channels multiplied out by hand."""
 
 from functools import cache
 from itertools import product
@@ -9,17 +9,15 @@ import pytest
 
 from privacyfunnel.designs.chain.chain_design import Chain, SolvedChain
 from privacyfunnel.designs.chain.step_order import chain_protocol
-from privacyfunnel.designs.product.budgets import product_protocol
 from privacyfunnel.errors import SizeError, TableError
 from privacyfunnel.estimation import estimate, impute, output_reader
 from privacyfunnel.estimation.identification import frequency_band
 from privacyfunnel.mechanisms.chain import ChainMechanism
 from privacyfunnel.mechanisms.chain_step import UNIT
-from privacyfunnel.mechanisms.product import ProductMechanism
 from privacyfunnel.mechanisms.sampling import KeyStream
-from privacyfunnel.mechanisms.sealing import SealedProtocol, seal
+from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.promises import LIP, SRLIP
+from privacyfunnel.model.promises import LIP
 from privacyfunnel.release.output_layout import output_layout
 
 ROWS = 3000
@@ -48,32 +46,16 @@ def chained() -> Chain:
 
 
 @cache
-def product_sealed() -> SealedProtocol:
-    return seal(product_protocol(JOINT, SRLIP(0.5)).protocol, SRLIP(0.5), JOINT)
-
-
-@cache
-def released(method: str, seed: int = 1) -> tuple[SealedProtocol, pl.DataFrame]:
+def released(seed: int = 1) -> tuple[SealedProtocol, pl.DataFrame]:
     """The protocol, and the table drawn with it; a chain of two steps, made for its own rows."""
     stream = KeyStream.from_seed(seed)
-    sealed = product_sealed() if method == "product" else chained().seal()
+    sealed = chained().seal()
     drawn = sealed.mechanism.draw(CODES, stream.rows(0, ROWS))
     return sealed, pl.DataFrame(output_layout(sealed).columns(drawn))
 
 
 def shares(*columns: str) -> dict[tuple[str, ...], float]:
     return {row[:-1]: row[-1] / ROWS for row in PEOPLE.group_by(columns).len().rows()}
-
-
-def test_the_channel_of_some_columns_of_a_product_is_the_product_of_theirs() -> None:
-    sealed = released("product")[0]
-    law = sealed.mechanism
-    assert isinstance(law, ProductMechanism)
-    part = output_reader.OutputReader.from_protocol(sealed, columns=("age", "colour"))
-    assert [NAMES[j] for j in part.attributes] == ["colour", "age"]
-    for i, (x, z) in enumerate(part.combos.tolist()):
-        by_hand = np.outer(law.factors[0].channel[x], law.factors[2].channel[z]).ravel()
-        np.testing.assert_allclose(part.model.means[i], by_hand)
 
 
 def path_chance(law: ChainMechanism, x: int, shown: dict[int, int]) -> float:
@@ -128,12 +110,11 @@ def test_the_channel_of_a_chain_follows_its_paths_and_leaves_nothing_out(rows: i
     assert seen == channel.shape[1]
 
 
-@pytest.mark.parametrize("method", ["product", "chain"])
-def test_intervals_from_columnwise_protocols_cover(method: str) -> None:
+def test_intervals_from_columnwise_protocols_cover() -> None:
     tables = [("colour",), ("size",), ("age",), ("age", "size")]
     covered, cells = 0, 0
     for seed in range(12):
-        sealed, frame = released(method, seed)
+        sealed, frame = released(seed)
         for table in estimate(sealed, frame, columns=tables):
             truth = shares(*table.columns)
             assert {cell.labels for cell in table} == set(truth)
@@ -155,7 +136,7 @@ def test_contexts_that_the_file_of_a_chain_does_not_hold_identify_nothing() -> N
 
 
 def test_columns_beyond_the_size_that_is_worked_with_are_said_to_be_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
-    sealed, frame = released("chain")
+    sealed, frame = released()
     law = sealed.mechanism
     assert isinstance(law, ChainMechanism)
     first = [NAMES[j] for j in law.steps[0].attributes]
@@ -176,9 +157,8 @@ def test_columns_beyond_the_size_that_is_worked_with_are_said_to_be_unknown(monk
             ask()
 
 
-@pytest.mark.parametrize("method", ["product", "chain"])
-def test_records_of_columnwise_protocols_are_completed_with_all_their_columns(method: str) -> None:
-    sealed, frame = released(method)
+def test_records_of_columnwise_protocols_are_completed_with_all_their_columns() -> None:
+    sealed, frame = released()
     (completed,) = impute(sealed, frame, m=1)
     assert set(completed.columns) == set(NAMES)
     for (colour, size), share in shares("colour", "size").items():
@@ -186,9 +166,8 @@ def test_records_of_columnwise_protocols_are_completed_with_all_their_columns(me
         assert drawn == pytest.approx(share, abs=0.12)
 
 
-@pytest.mark.parametrize("method", ["product", "chain"])
-def test_labels_that_no_path_has_are_refused(method: str) -> None:
-    sealed, frame = released(method)
+def test_labels_that_no_path_has_are_refused() -> None:
+    sealed, frame = released()
     strange = frame.with_columns(size=pl.lit("huge"))
     with pytest.raises(TableError, match="different entries do not occur"):
         estimate(sealed, strange)

@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 
 from privacyfunnel.designs.optimal.optimum import optimal
-from privacyfunnel.designs.product.budgets import product_protocol
 from privacyfunnel.errors import OutputError, ParameterError, SolverError
 from privacyfunnel.experiments import adult_curves, enumeration, grr_cr, ldp_lip, lip_srlip
 from privacyfunnel.experiments.experiment import (
@@ -30,7 +29,7 @@ from privacyfunnel.experiments.experiment import (
 )
 from privacyfunnel.experiments.reproduction import EXPERIMENTS, KINDS, Reproduction, reproduce
 from privacyfunnel.model.information import information
-from privacyfunnel.model.promises import LDP, SRLIP
+from privacyfunnel.model.promises import LDP
 from tests import commands
 from tests.commands import LONGEST
 
@@ -152,28 +151,26 @@ def test_an_enumeration_that_takes_too_long_is_given_up() -> None:
 # -- figure 3 ----------------------------------------------------------------------------------------------------------
 
 
-def test_the_optimal_srlip_protocol_lies_between_every_product_and_lip(rows: Rows) -> None:
+def test_the_optimal_srlip_protocol_lies_between_the_recipe_and_lip(rows: Rows) -> None:
     found = {name: _by(rows["lip-srlip"], name, "seed", "epsilon") for name in lip_srlip.TITLES}
     for point, best in found[lip_srlip.SRLIP_BEST].items():
         assert best["leakage"] <= point[1]
         assert best["utility"] <= found[lip_srlip.LIP_BEST][point]["utility"] + NOISE
-        recipe, scaled = found[lip_srlip.RECIPE][point], found[lip_srlip.SCALED][point]
-        assert scaled["leakage"] <= point[1]
-        assert recipe["utility"] < scaled["utility"] < best["bound"]
+        assert found[lip_srlip.RECIPE][point]["utility"] < best["bound"]
 
 
 def test_the_recipe_keeps_each_attributes_inequalities_and_is_what_the_vertices_say() -> None:
     joint = uniform_joint(lip_srlip.C, lip_srlip.SIZES, seed=1)
-    recipe = product_protocol(joint, SRLIP(0.75), "paper").protocol
+    recipe = lip_srlip.recipe_factors(joint, 0.75)
     for j, contexts in enumerate((1 + 3 + 4 + 12, 1 + 3 + 4 + 12, 1 + 3 + 3 + 9)):
         conditions = enumeration.budget_conditions(joint, j, 0.25)
         assert len(conditions) == 2 * joint.c * contexts
-        assert (conditions @ recipe.factors[j].channel >= -1e-12).all()
+        assert (conditions @ recipe[j].channel >= -1e-12).all()
         if j < 2:  # the third attribute's vertices take a minute
             p_x = np.array([joint.p_x[joint.combos[:, j] == label].sum() for label in range(lip_srlip.SIZES[j])])
             listed = enumeration.enumerate_vertices(conditions, p_x, time_limit=LONGEST)
             assert listed is not None
-            assert listed.utility == pytest.approx(information(p_x[:, None] * recipe.factors[j].channel), abs=1e-6)
+            assert listed.utility == pytest.approx(information(p_x[:, None] * recipe[j].channel), abs=1e-6)
 
 
 # -- figure 4 ----------------------------------------------------------------------------------------------------------

@@ -79,8 +79,6 @@ METHODS = (
     _explicit("prefix", "--publish job --epsilon 0.3 --bin job=prefix:1 --method randomised-response"),
     _release("chain", "--publish job,town --epsilon 0.5 --method chain", AUDIT),
     _release("chain in an order", "--publish job,town --epsilon 0.5 --method chain --order town,job"),
-    _release("product", "--publish job,town --epsilon 0.5 --method product --budgets sound", AUDIT),
-    _release("product of given budgets", "--publish job,town --epsilon 0.5 --method product --budgets 0.2,0.1"),
     _release("labels of an optimum", "--publish job --epsilon 0.5 --as labels"),
     _release("values of an optimum", "--publish job --epsilon 0.5 --as values"),
 )

@@ -16,9 +16,7 @@ from privacyfunnel.mechanisms.mechanism import Mechanism, ObservationModels
 from privacyfunnel.mechanisms.sampling import KeyStream
 from privacyfunnel.mechanisms.sealing import SealedProtocol, seal
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.promises import LIP, SRLIP
-from privacyfunnel.model.protocols.channel_protocol import Protocol
-from privacyfunnel.model.protocols.product_protocol import ProductProtocol
+from privacyfunnel.model.promises import LIP
 
 ROWS = 4000
 STREAM = KeyStream.from_seed(11)
@@ -51,14 +49,6 @@ def _sets() -> SealedProtocol:
     return seal(unary_encoding(JOINT, LIP(0.3)), LIP(0.3), JOINT)
 
 
-def _product() -> SealedProtocol:
-    colour = Protocol(
-        np.array([[0.6, 0.3, 0.1], [0.3, 0.5, 0.2], [0.2, 0.2, 0.6]]), (("red",), ("green | red",), ("blue",))
-    )
-    size = Protocol(np.array([[0.7, 0.3], [0.3, 0.7]]), (("large",), ("red",)))
-    return seal(ProductProtocol((colour, size), JOINT.combos), SRLIP(1.5), JOINT)
-
-
 def _chain(as_values: bool = False) -> SealedProtocol:
     chain = chain_protocol(JOINT, LIP(0.3), order=("size", "colour"), first=0.6, as_values=as_values)
     return chain.seal()
@@ -73,7 +63,6 @@ MAKERS: dict[str, Callable[[], SealedProtocol]] = {
     "optimum": _optimum,
     "channel that sees the secret": _seeing,
     "sets": _sets,
-    "product": _product,
     "chain": _chain,
     "chain that publishes values": lambda: _chain(as_values=True),
     "forced response": _forced,

@@ -1,4 +1,4 @@
-"""Protocol files of chains and products that were altered, with a digest that fits: each is found out in a sentence."""
+"""Protocol files of chains that were altered, with a digest that fits: each is found out in a sentence."""
 
 import json
 from collections.abc import Callable
@@ -16,22 +16,19 @@ from tests.mechanisms.test_protocol_file import redigested
 Content = dict[str, Any]
 GOLDEN = Path(__file__).parents[1] / "golden" / "protocols"
 Change = Callable[[Content], object]
-CERTAIN = {"chain": f"{1 << 62:x}", "product": str(1 << 64)}
-METHODS = ("chain", "product")
+CERTAIN = f"{1 << 62:x}"
 
 
 @pytest.fixture(scope="module")
 def released(some: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A chain and a product of three columns, each in a folder of its name."""
+    """A chain of three columns."""
     folder = tmp_path_factory.mktemp("released")
     chain = ["--method", "chain", "--order", "sex,race,relationship", "--seed", 7]
-    product = ["--method", "product", "--promise", "srlip", "--budgets", "sound", "--seed", 7]
-    for into, secret, more in (("chain", "occupation", chain), ("product", "income", product)):
-        command = several(
-            some, folder / into, "relationship,race,sex", *more, "--as", "labels", secret=secret, epsilon=0.5
-        )
-        assert main([str(word) for word in command]) == 0
-    return folder
+    command = several(
+        some, folder / "chain", "relationship,race,sex", *chain, "--as", "labels", secret="occupation", epsilon=0.5
+    )
+    assert main([str(word) for word in command]) == 0
+    return folder / "chain"
 
 
 def content_of(folder: Path) -> Content:
@@ -47,30 +44,22 @@ def altered(content: Content, path: Path) -> Path:
 # One list of combinations: a law cannot be certified for others than those that are drawn.
 
 
-def telling_product(content: Content) -> None:
-    """Every column is published as it is."""
-    for factor, column in zip(content["law"]["factors"], content["publish"], strict=True):
-        factor["outputs"] = [[label] for label in column["labels"]]
-        factor["rows"] = [[[x, CERTAIN["product"]]] for x in range(len(column["labels"]))]
-
-
 def telling_chain(content: Content) -> None:
     """Every column is published as it is, in every context."""
     content["law"]["columns"] = [column["labels"] for column in content["publish"]]
     contexts = 1
     for step in content["law"]["steps"]:
         values = step["values"]
-        rows = ";".join(f"{x},{x}:{CERTAIN['chain']}" for x in range(len(values)))
+        rows = ";".join(f"{x},{x}:{CERTAIN}" for x in range(len(values)))
         step["contexts"] = [f"{k} {','.join(values)} {rows}" for k in range(contexts)]
         contexts *= len(values)
 
 
-@pytest.mark.parametrize(("method", "telling"), [("chain", telling_chain), ("product", telling_product)])
 def test_a_law_that_lists_other_combinations_than_its_domain_is_not_certified_for_those(
-    some: Path, released: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], method: str, telling: Change
+    some: Path, released: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    content = content_of(released / method)
-    telling(content)
+    content = content_of(released)
+    telling_chain(content)
     sentence = turned_down(capsys, "audit", altered(content, tmp_path / "protocol.json"), some)
     assert sentence.startswith("GuaranteeError: ")
     # If these were believed, all records would be alike, and whatever is published would say nothing.
@@ -88,15 +77,14 @@ COMBINATIONS: dict[str, tuple[Change, str]] = {
 }
 
 
-@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("what", COMBINATIONS)
 def test_combinations_that_repeat_or_name_no_label_are_refused(
-    some: Path, released: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], method: str, what: str
+    some: Path, released: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], what: str
 ) -> None:
     change, part = COMBINATIONS[what]
-    content = content_of(released / method)
+    content = content_of(released)
     change(content)
-    path, drawn = altered(content, tmp_path / "protocol.json"), released / method / "public" / "sanitised.csv"
+    path, drawn = altered(content, tmp_path / "protocol.json"), released / "public" / "sanitised.csv"
     for command in (["audit", path, some], ["audit", path, some, "--sanitised", drawn], ["estimate", path, drawn]):
         sentence = turned_down(capsys, *command)
         assert sentence.startswith("ProtocolFileError: ")
@@ -127,10 +115,6 @@ def attributes_swapped(content: Content) -> None:
     first["attributes"], last["attributes"] = last["attributes"], first["attributes"]
 
 
-def of_factor(change: Callable[[Content], object]) -> Change:
-    return lambda content: change(content["law"]["factors"][0])
-
-
 CHAINS: dict[str, Change] = {
     "an early context deleted": of_step(lambda s: s["contexts"].pop(), 1),
     "all contexts deleted": of_step(lambda s: s.update(contexts=[])),
@@ -155,35 +139,20 @@ CHAINS: dict[str, Change] = {
     "an attribute twice": of_step(lambda s: s.update(attributes=[0, 0])),
     "an integer too long": in_context(lambda o, labels, rows: [o, ",".join(labels), rows + "f" * 17]),
     "a negative integer": in_context(lambda o, labels, rows: [o, ",".join(labels), rows.replace(":", ":-", 1)]),
-    "a row too many": in_context(lambda o, labels, rows: [o, ",".join(labels), rows + f";0,0:{CERTAIN['chain']}"]),
-    "a row of no value": in_context(lambda o, labels, rows: [o, ",".join(labels), rows + f";99,0:{CERTAIN['chain']}"]),
+    "a row too many": in_context(lambda o, labels, rows: [o, ",".join(labels), rows + f";0,0:{CERTAIN}"]),
+    "a row of no value": in_context(lambda o, labels, rows: [o, ",".join(labels), rows + f";99,0:{CERTAIN}"]),
     "other bits": lambda c: c["law"].update(bits=64),
-    "another kind": lambda c: c.update(kind="product"),
-}
-PRODUCTS: dict[str, Change] = {
-    "a label twice": of_factor(lambda f: f["outputs"].__setitem__(0, f["outputs"][1])),
-    "no label": of_factor(lambda f: f["outputs"].__setitem__(0, [])),
-    "two labels": of_factor(lambda f: f["outputs"].__setitem__(0, ["a", "b"])),
-    "factors swapped": lambda c: c["law"]["factors"].reverse(),
-    "a factor deleted": lambda c: c["law"]["factors"].pop(),
-    "a row deleted": of_factor(lambda f: f["rows"].pop()),
-    "an entry twice": of_factor(lambda f: f["rows"][0].append(f["rows"][0][0])),
-    "an output before the first": of_factor(lambda f: f["rows"][0][0].__setitem__(0, -1)),
-    "an integer too long": of_factor(lambda f: f["rows"][0][0].__setitem__(1, "9" * 5000)),
-    "another kind": lambda c: c.update(kind="chain"),
-    "a secret that is seen": lambda c: c.update(sees_secret=True),
+    "another kind": lambda c: c.update(kind="channel"),
 }
 
 
-@pytest.mark.parametrize(
-    ("method", "what"), [*(("chain", what) for what in CHAINS), *(("product", what) for what in PRODUCTS)]
-)
+@pytest.mark.parametrize("what", CHAINS)
 def test_a_file_that_contradicts_itself_is_refused_in_one_sentence_by_audit_and_estimate(
-    some: Path, released: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], method: str, what: str
+    some: Path, released: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], what: str
 ) -> None:
-    content = content_of(released / method)
-    (CHAINS if method == "chain" else PRODUCTS)[what](content)
-    path, drawn = altered(content, tmp_path / "protocol.json"), released / method / "public" / "sanitised.csv"
+    content = content_of(released)
+    CHAINS[what](content)
+    path, drawn = altered(content, tmp_path / "protocol.json"), released / "public" / "sanitised.csv"
     for command in (["audit", path, some], ["audit", path, some, "--sanitised", drawn], ["estimate", path, drawn]):
         assert turned_down(capsys, *command).startswith("ProtocolFileError: ")
 
@@ -191,20 +160,19 @@ def test_a_file_that_contradicts_itself_is_refused_in_one_sentence_by_audit_and_
 def test_what_was_released_is_accepted_before_it_is_altered(
     some: Path, released: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for method in METHODS:
-        drawn = released / method / "public" / "sanitised.csv"
-        path = altered(content_of(released / method), released / method / "again.json")
-        assert found_by(capsys, "audit", path, some, "--sanitised", drawn)["holds"]
-        assert found_by(capsys, "estimate", path, drawn)["tables"]
+    drawn = released / "public" / "sanitised.csv"
+    path = altered(content_of(released), released / "again.json")
+    assert found_by(capsys, "audit", path, some, "--sanitised", drawn)["holds"]
+    assert found_by(capsys, "estimate", path, drawn)["tables"]
 
 
 def test_a_context_that_rows_came_to_cannot_be_left_out(
     some: Path, released: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    content = content_of(released / "chain")
+    content = content_of(released)
     content["law"]["steps"][-1]["contexts"].pop(0)
     path = altered(content, tmp_path / "protocol.json")
-    sentence = turned_down(capsys, "audit", path, some, "--sanitised", released / "chain" / "public" / "sanitised.csv")
+    sentence = turned_down(capsys, "audit", path, some, "--sanitised", released / "public" / "sanitised.csv")
     assert sentence.startswith("GuaranteeError: ")
     assert "must be an output" in sentence
 
@@ -212,8 +180,8 @@ def test_a_context_that_rows_came_to_cannot_be_left_out(
 def test_an_audit_that_refuses_says_what_not_to_publish(
     some: Path, released: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    content = content_of(released / "product")
-    telling_product(content)
+    content = content_of(released)
+    telling_chain(content)
     sentence = turned_down(capsys, "audit", altered(content, tmp_path / "protocol.json"), some)
     assert "no row was sanitised" not in sentence
     assert "Do not publish what it drew from this table." in sentence

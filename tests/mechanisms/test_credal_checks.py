@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from privacyfunnel.errors import GuaranteeError, ProtocolFileError
 from privacyfunnel.mechanisms.channel import ChannelMechanism
 from privacyfunnel.mechanisms.exact_arithmetic import exp_below
-from privacyfunnel.mechanisms.product import ProductMechanism
 from privacyfunnel.mechanisms.sealing import SealedProtocol, exact_worst_leak, seal
 from privacyfunnel.mechanisms.unary_mechanism import UnaryEncodingMechanism
 from privacyfunnel.model.credal.clopper_pearson import SCALE, exact_lower_bound, exact_upper_bound
@@ -22,7 +21,6 @@ from privacyfunnel.model.credal.rare_secrets import grouping_share
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
 from privacyfunnel.model.protocols.channel_protocol import Protocol
-from privacyfunnel.model.protocols.product_protocol import ProductProtocol
 
 UNIT = 2**64
 
@@ -84,20 +82,6 @@ def test_the_certificate_is_what_fractions_over_all_vertices_say(seed: int) -> N
     channel[:, 0] += channel.sum(axis=1) == 0
     law = ChannelMechanism.from_protocol(Protocol(channel / channel.sum(axis=1, keepdims=True)))
     assert law.worst_credal_leak(sets).ratio == by_vertices(sets, [law.column(y) for y in range(outputs)])
-
-
-@pytest.mark.parametrize("seed", range(25))
-def test_products_are_certified_as_their_tables_are(seed: int) -> None:
-    random = np.random.default_rng(seed)
-    factors = tuple(Protocol(random.dirichlet(np.ones(2), size=2), (("a",), ("b",))) for _ in range(2))
-    law = ProductMechanism.from_protocol(ProductProtocol(factors, np.array([[0, 0], [0, 1], [1, 0], [1, 1]])))
-    sets = random_sets(random, 4, 2)
-    columns = [
-        [law.factors[0].column(y)[x] * law.factors[1].column(z)[w] for x, w in law.combos.tolist()]
-        for y in (0, 1)
-        for z in (0, 1)
-    ]
-    assert law.worst_credal_leak(sets).ratio == by_vertices(sets, columns)
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -9,7 +9,7 @@ import pytest
 
 from privacyfunnel import LDP, LIP, SRLIP, Joint
 from privacyfunnel.designs.baselines import conditional_reporting, randomised_response, unary_encoding
-from privacyfunnel.designs.product.budgets import product_protocol
+from privacyfunnel.designs.optimal.optimum import optimal
 from privacyfunnel.errors import SizeError
 from privacyfunnel.mechanisms.channel import ChannelMechanism
 from privacyfunnel.mechanisms.kept_leakage import kept_leakage
@@ -76,10 +76,10 @@ def test_a_kept_copy_of_the_secret_and_an_id_leak_without_bound() -> None:
         assert not found.keeps
 
 
-def test_a_product_is_measured_with_its_kept_column_and_sets_are_not() -> None:
+def test_several_columns_are_measured_with_their_kept_column_and_sets_are_not() -> None:
     joint = Joint.from_counts(np.array([[[60, 25], [10, 5]], [[10, 10], [25, 55]]]))
     promise = SRLIP(0.5)
-    law = seal(product_protocol(joint, promise).protocol, promise, joint).mechanism
+    law = seal(optimal(joint, promise).protocol, promise, joint).mechanism
     rows = np.repeat(np.arange(joint.weights.size), joint.weights.reshape(-1))
     s, x = np.divmod(rows, joint.a)
     nothing = kept_leakage(law, promise, joint, counts(s, x, 0 * s))

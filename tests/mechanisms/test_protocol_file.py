@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +22,13 @@ from privacyfunnel import (
     seal,
     unary_encoding,
 )
-from privacyfunnel.errors import GuaranteeError, OutputError, ProtocolFileError
+from privacyfunnel.errors import GuaranteeError, OutputError, ParameterError, ProtocolFileError
 from privacyfunnel.mechanisms.certificate import round_epsilon_up
 from privacyfunnel.mechanisms.channel import ChannelMechanism
 from privacyfunnel.mechanisms.sampling import KeyStream
 from privacyfunnel.mechanisms.sealing import certify
 from privacyfunnel.model.promises import PriorsPromise
+from privacyfunnel.spec import ReleaseSpec
 
 TABLE = Joint.from_counts(
     [[50, 10, 30], [20, 70, 10]],
@@ -257,3 +259,13 @@ def test_what_is_no_number_or_no_distribution_passes_no_check(change: Any, says:
     path.write_text(redigested(content), encoding="utf-8")
     with pytest.raises(ProtocolFileError, match=says):
         SealedProtocol.load(path)
+
+
+def test_a_file_of_a_method_that_is_gone_says_what_replaces_it() -> None:
+    content = json.loads(seal(randomised_response(TABLE, LIP(0.7)), LIP(0.7), TABLE).to_text())
+    with pytest.raises(ProtocolFileError, match=r"the method product, which .* with the method optimal or chain\."):
+        SealedProtocol.from_text(redigested(content | {"kind": "product"}))
+    with pytest.raises(ParameterError, match=r"none called 'product'\. It was removed: use optimal"):
+        ReleaseSpec(secret="s", publish="x", epsilon=1, method="product")
+    with pytest.raises(ImportError, match="replaced by optimal"):
+        import_module("privacyfunnel").product_protocol()

@@ -194,17 +194,18 @@ def test_a_record_that_the_model_rules_out_is_always_replaced() -> None:
 def test_a_mechanism_is_read_as_it_was_written() -> None:
     mechanism = design_number(3).mechanism
     content = json.loads(json.dumps(mechanism.to_json()))
-    model = TreeModel.from_json(content["model"], mechanism.model.secret, mechanism.model.attributes)
-    again = RealOrSynthetic.from_json(content, model, mechanism.promise)
+    stated = json.loads(json.dumps(mechanism.model.to_json()))
+    model = TreeModel.from_json(stated, mechanism.model.secret, mechanism.model.attributes)
+    again = RealOrSynthetic.restore(content, model, mechanism.promise)
     codes = all_records(model)
     rows = KeyStream.from_seed(1).rows(0, len(codes))
     np.testing.assert_array_equal(again.draw(codes, rows), mechanism.draw(codes, rows))
     with pytest.raises(ProtocolFileError, match="tables of integers"):
-        RealOrSynthetic.from_json({**content, "slacks": "none"}, model, mechanism.promise)
+        RealOrSynthetic.restore({**content, "slacks": "none"}, model, mechanism.promise)
     with pytest.raises(ParameterError, match="negative"):
         replace(mechanism, slacks=mechanism.slacks - UNIT * 10)
 
 
 def test_a_promise_against_those_who_know_columns_is_refused() -> None:
-    with pytest.raises(ParameterError, match="SRLIP compares"):
+    with pytest.raises(ParameterError, match="SRLIP is about more"):
         design_real_or_synthetic(random_model(np.random.default_rng(0), 2, [2, 2]), SRLIP(1.0))

@@ -291,7 +291,7 @@ class EveryWord:
     def part(self, start: int, stop: int) -> "EveryWord":
         return EveryWord(self.bits, self.first_row + start, stop - start)
 
-    def scattered_words(self, rows: IntArray, draws: IntArray) -> WordArray:
+    def scatter_words(self, rows: IntArray, draws: IntArray) -> WordArray:
         return np.stack([self.word(int(draw))[rows] for draw in draws])
 
     def word(self, draw: int = 0) -> WordArray:
@@ -327,7 +327,7 @@ class SameWords:
     def part(self, start: int, stop: int) -> "SameWords":
         return SameWords(self.column[start:stop])
 
-    def scattered_words(self, rows: IntArray, draws: IntArray) -> WordArray:
+    def scatter_words(self, rows: IntArray, draws: IntArray) -> WordArray:
         return np.stack([self.word(int(draw))[rows] for draw in draws])
 
     def word(self, draw: int = 0) -> WordArray:
@@ -439,4 +439,4 @@ def test_scattered_words_are_the_words_of_their_rows_and_draws() -> None:
     by_id = RowKey(bytes(32)).derive_words(b"protocol", "id").rows(ids, lengths, np.arange(100))
     for whole in (KeyStream.from_seed(1).rows(7, 100), by_id):
         expected = np.stack([whole.word(int(draw))[rows] for draw in draws])
-        np.testing.assert_array_equal(whole.scattered_words(rows, draws), expected)
+        np.testing.assert_array_equal(whole.scatter_words(rows, draws), expected)

@@ -73,14 +73,6 @@ def channel() -> str:
     return content_with(identity(MANY), [f"v{x}" for x in range(MANY)])
 
 
-def product() -> str:
-    labels = [f"v{x}" for x in range(6000)]
-    columns = [{"column": f"x{j}", "labels": labels, "bins": None} for j in range(4)]
-    combos = [[x] * 4 for x in range(6000)]
-    law = {"factors": [identity(6000)] * 4}
-    return content_with(law, labels, kind="product", publish=columns, combinations=combos)
-
-
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Every value of x with both values of s, so that x says nothing about s; and a secret of its own in every row."""
@@ -144,7 +136,6 @@ FILES: dict[str, tuple[Callable[[], str], Words, str]] = {
     "an identity, audited": (channel, audited, "has at most"),
     "sets of many values, audited": (sets, audited, "has at most"),
     "sets of many values, estimated": (sets, estimated, "channels of at most"),
-    "a product of identities": (product, audited, "A table of chances has at most"),
     "LDP for many secrets, audited": (
         lambda: content_with(
             {"outputs": [["a"]], "bits": 64, "rows": [[[0, str(1 << 64)]]] * 3},

@@ -226,7 +226,7 @@ def test_srlip_names_what_the_attacker_knew() -> None:
     assert leak.describe(joint).startswith("someone who knows weight = ")
 
 
-# -- budgets of products: the paper's theorem is false --------------------------------------------------------
+# -- columns that are randomised apart: the paper's theorem of budgets is false ------------------------------
 
 
 def doubled(p_sx: list[list[int]]) -> Joint:

@@ -1,6 +1,6 @@
 """A model of a table from noisy counts: what is fitted, which secrets are pooled, which labels may be named."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
 from itertools import combinations_with_replacement, product
@@ -16,7 +16,13 @@ from privacyfunnel.model.published.table_model import LabelTests, TableModel, fi
 
 HALF = Fraction(1, 2)
 MODEL = TableModel(
-    np.array([[3, 1], [1, 3]]), (("a",), ("b", "c")), 1, 100, Fraction(1, 10), Fraction(1, 10**9), Fraction(1)
+    weights=np.array([[3, 1], [1, 3]]),
+    groups=(("a",), ("b", "c")),
+    rest=1,
+    rows=100,
+    epsilon=Fraction(1, 10),
+    delta=Fraction(1, 10**9),
+    total=Fraction(1),
 )
 
 
@@ -63,7 +69,7 @@ def test_a_model_is_written_read_and_groups_secrets() -> None:
     assert again.to_json() == MODEL.to_json()
     assert (MODEL.secrets, MODEL.pooled) == (("a", "other"), ("b", "c"))
     assert MODEL.group_of(["c", "a", "new"]) == ("other", "a", "other")
-    listed = TableModel(MODEL.weights, (("a",), ("b",)), None, 100, Fraction(1, 10), Fraction(0), Fraction(1))
+    listed = replace(MODEL, groups=(("a",), ("b",)), rest=None, delta=Fraction(0))
     with pytest.raises(DistributionError, match="must list every secret"):
         listed.group_of(["new"])
 
@@ -73,11 +79,11 @@ def test_a_model_is_written_read_and_groups_secrets() -> None:
     [
         ({"weights": [[3, 1]]}, "a row of integers"),
         ({"weights": [[3, 0], [1, 3]]}, "able to go with every value"),
-        ({"secrets": [["a"], ["a"]]}, "a row of integers"),
-        ({"secrets": [[], ["a"]]}, "able to go with every value"),
+        ({"secrets": [["a"], ["a"]]}, "each secret in one"),
+        ({"secrets": [[], ["a"]]}, "must list secrets"),
         ({"rest": 2}, "one of its groups"),
         ({"epsilon": "1"}, "part of the whole"),
-        ({"rows": 0}, "a row of integers"),
+        ({"rows": 0}, "groups of secrets apart"),
     ],
 )
 def test_a_model_that_is_none_is_refused(change: dict[str, object], part: str) -> None:

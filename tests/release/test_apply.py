@@ -96,7 +96,7 @@ def test_rows_on_which_more_leaks_than_was_promised_are_refused_unless_accepted(
     assert loud.measured.above
     assert 0.2 < loud.measured.epsilon < inf
     assert "ABOVE the 0.2" in loud.on_these_rows
-    assert any("On these rows more leaks than that" in sentence for sentence in loud.not_promised)
+    assert any("published whatever leaks on them" in sentence for sentence in loud.not_promised)
     sealed.save(tmp_path / "protocol.json")
     DRIFTED.write_csv(tmp_path / "july.csv")
     spec = ReleaseSpec(into=tmp_path / "out.csv", again=True, force=True)
@@ -109,6 +109,22 @@ def test_rows_on_which_more_leaks_than_was_promised_are_refused_unless_accepted(
     PEOPLE.write_csv(tmp_path / "may.csv")
     apply_file(tmp_path / "protocol.json", tmp_path / "may.csv", spec)
     assert not notice.exists()  # nothing is said of rows that keep the promise
+    kept = apply(sealed, PEOPLE, ReleaseSpec(accept_drift=True))
+    assert kept.notice == loud.notice  # the public is not told what was measured
+
+
+def test_rows_that_carry_the_secret_and_cannot_be_measured_are_refused_unless_accepted() -> None:
+    merges = {"either": ["cook", "clerk"]}
+    rows = pl.concat([PEOPLE.select("job", "town"), PEOPLE.select(pl.lit("pilot").alias("job"), "town")[::2]])
+    spec = ReleaseSpec(secret="job", publish="town", epsilon=0.2, prior="table", merge_secrets=merges)
+    protocol = design(rows, spec)
+    with pytest.raises(GuaranteeError, match=r"must be measured .* secrets must be merged .* accept_drift"):
+        apply(protocol, rows)
+    assert apply(protocol, rows, ReleaseSpec(merge_secrets=merges)).measured is not None
+    unjudged = apply(protocol, rows, ReleaseSpec(accept_drift=True))
+    assert "not measured: secrets must be merged" in unjudged.on_these_rows
+    assert "nothing is promised about them" in unjudged.notice
+    assert apply(protocol, rows.drop("job")).measured is None  # whoever has no secret has nothing to measure
 
 
 @pytest.mark.parametrize("fate", ["blur", "drop"])

@@ -1,4 +1,4 @@
-"""Products and chains from table to files and back: released, certified again from the file, and judged by an audit."""
+"""Chains from table to files and back: released, certified again from the file, and judged by an audit."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +17,7 @@ from privacyfunnel.release.sanitise import sanitise, sanitise_file
 from privacyfunnel.spec import ReleaseSpec
 from privacyfunnel.tables.readers.adult import write_adult_csv
 
-CASES = [("chain", LIP(1.0)), ("chain", LDP(1.0)), ("product", SRLIP(0.5))]
+CASES = [("chain", LIP(1.0)), ("chain", LDP(1.0))]
 SECRET, PUBLISH = ("income",), ("relationship", "sex")
 
 
@@ -95,25 +95,6 @@ def test_methods_by_column_publish_original_values_on_request(
     assert audit(
         tmp_path / "out" / "owner" / "protocol.json", table, sanitised=tmp_path / "out" / "public" / "sanitised.csv"
     ).draw
-
-
-def test_a_factor_with_one_output_is_published(table: Path) -> None:
-    frame = pl.read_csv(table)
-    done = sanitise(
-        frame,
-        ReleaseSpec(secret="income", publish=PUBLISH, promise=SRLIP(0.5), method="product", budgets="sound", seed=1),
-    )
-    assert 1 in {len(set(labels)) for labels in done.sealed.mechanism.columns}
-    assert done.unchanged == pytest.approx(done.unchanged_expected, abs=0.05)
-
-
-def test_the_papers_budgets_are_refused_with_the_worst_side_channel_in_words(table: Path) -> None:
-    frame = pl.read_csv(table.parent / "all.csv")
-    spec = ReleaseSpec(secret="income", publish=PUBLISH, promise=SRLIP(0.25), budgets="paper")
-    with pytest.raises(GuaranteeError, match=r"013 more \(someone who knows nothing else, for output \(.* \| .*>50K"):
-        sanitise(frame, replace(spec, method="product"))
-    with pytest.raises(ParameterError, match="budgets are for the method product"):
-        sanitise(frame, replace(spec, method="optimal"))
 
 
 @pytest.mark.parametrize(("method", "promise"), [*CASES, ("optimal", LIP(1.0))])

@@ -160,7 +160,7 @@ def vars_of(spec: ReleaseSpec) -> dict[str, Any]:
 
 
 def test_a_method_that_is_blind_to_kept_columns_is_measured_and_refused(capsys: Any, tmp_path: Path) -> None:
-    both: dict[str, Any] = {"secret": "job", "publish": ["town", "coin"], "keep": ["hint"], "method": "product"}
+    both: dict[str, Any] = {"secret": "job", "publish": ["town", "coin"], "keep": ["hint"], "method": "chain"}
     with pytest.raises(
         GuaranteeError, match=r"what is published leaks together with the kept column hint up to ε = \d"
     ):

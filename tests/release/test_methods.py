@@ -92,7 +92,6 @@ def test_every_method_answers_the_same_call(people: pl.DataFrame) -> None:
     ("option", "said"),
     [
         ({"sees_secret": True}, "never looks at the secret"),
-        ({"budgets": "sound"}, "budgets are for the method product; "),
         ({"order": PUBLISH}, "an order of columns is for the method chain; "),
     ],
 )
@@ -107,10 +106,8 @@ def test_an_option_that_a_method_cannot_follow_is_refused_by_the_table(option: d
         METHODS["unary-encoding"].design(joint, LIP(1), Options(as_values=True))
 
 
-def test_auto_refuses_budgets_and_takes_a_chain_where_an_order_is_given(people: pl.DataFrame) -> None:
+def test_auto_takes_a_chain_where_an_order_is_given(people: pl.DataFrame) -> None:
     ask: dict[str, Any] = {"secret": "income", "publish": PUBLISH, "promise": LIP(0.5), "method": AUTO}
-    with pytest.raises(ParameterError, match="budgets are for the method product; auto needs none"):
-        sanitise(people, ReleaseSpec(**ask, budgets="sound"))
     assert sanitise(people, ReleaseSpec(**ask, chain_order=PUBLISH)).method == "chain"
 
 

@@ -58,7 +58,7 @@ def made(frame: pl.DataFrame, **more: object) -> SealedProtocol:
 
 
 def model_of(sealed: SealedProtocol) -> TableModel:
-    assert sealed.model is not None
+    assert isinstance(sealed.model, TableModel)
     return sealed.model
 
 
@@ -135,7 +135,6 @@ def test_the_whole_epsilon_is_shared_and_the_share_can_be_fixed() -> None:
         {"promise": LIP(1.0), "epsilon": None},
         {"promise": "ldp"},
         {"promise": SRLIP(1.0), "epsilon": None, "publish": ["town", "sex"], "gap": 0.05},
-        {"publish": ["town", "sex"], "method": "product"},
         {"publish": ["town", "age"], "bins": {"age": [30, 60]}, "method": "chain", "use": "information"},
         {"publish": ["town", "sex"], "method": "forced-response"},
         {"publish": "age", "bins": {"age": [30, 60, 500]}},
@@ -161,7 +160,7 @@ def test_every_promise_use_and_method_is_kept_from_the_file_alone(tmp_path: Path
     assert now == sealed.epsilon
     release = sanitise(frame, spec(**more))
     assert release.table.height == 20_000
-    assert release.findings.table_leak < 1.3 or "domain" in more  # which lists a value that one illness has
+    assert (release.findings.table_leak or 9.0) < 1.3 or "domain" in more  # which lists a value that one illness has
 
 
 def test_counts_will_do_and_an_order_may_name_labels_that_the_model_does_not() -> None:
@@ -223,7 +222,13 @@ def test_what_was_altered_is_refused() -> None:
     stated = sealed.to_json()
     for change, sentence in (
         ({"total_epsilon": "1/2"}, "add up to the whole"),
-        ({"weights": [row[:-1] for row in stated["model"]["weights"]]}, "a column for each of 3 values"),
+        (
+            {name: [row[:-1] for row in stated["model"][name]] for name in ("weights", "counts", "noise_variance")},
+            "a column for each of 3 values",
+        ),
+        ({"weights": [row[:-1] for row in stated["model"]["weights"]]}, "noisy counts for each group"),
+        ({"noise_variance": [[1.0, 2.0]]}, "the variance of its noise"),
+        ({"counts": [[1, 2], [3]]}, "fill a table"),
         ({"rest": 7}, "one of its groups"),
     ):
         with pytest.raises((ProtocolFileError, InputError), match=sentence):
@@ -341,3 +346,19 @@ def test_both_attacks_on_a_release_stay_within_what_the_whole_epsilon_allows() -
             assert guess.belief <= most
         for small in small_tables(2, rows=8, values=2, seed=4):
             assert everybodys_values_with_model(small, epsilon).belief <= most
+
+
+@pytest.mark.parametrize("odd", [3, 900])
+def test_the_noisy_counts_are_of_the_labels_as_they_are_shown(odd: int) -> None:
+    """Rows of towns that are not named are counted where they are shown: beside them, or as the commonest town."""
+    frame = people(odd=odd)
+    sealed = made(frame)
+    model, attribute = model_of(sealed), sealed.domain.attributes[0]
+    assert model.counts is not None
+    listed = {label for group in model.groups for label in group}
+    shown = frame.filter(pl.col("illness").is_in(listed))["town"].to_list()
+    rest = sealed.domain.rest.get("town", "")
+    own = np.array([shown.count(label) for label in attribute.labels])
+    own[attribute.labels.index(rest)] += len(shown) - own.sum()
+    off = (model.counts.cells.sum(axis=0) - own) / np.sqrt(model.counts.variance.sum(axis=0))
+    assert np.abs(off).max() < 6

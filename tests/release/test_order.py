@@ -157,7 +157,6 @@ def released(tmp_path: Path, method: str, *publish: str) -> tuple[Path, Path]:
 WAYS = [
     ("randomised-response", ("x",)),
     ("unary-encoding", ("x",)),
-    ("product", ("x", "half")),
     ("chain", ("x", "half")),
     ("optimal", ("x", "half")),
 ]

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privacyfunnel.errors import ParameterError
-from privacyfunnel.formatting import format_epsilon
+from privacyfunnel.formatting import format_epsilon, format_factor
 from privacyfunnel.mechanisms.sealing import build_mechanism, seal
 from privacyfunnel.model.comparisons import Comparisons, compare_groups
 from privacyfunnel.model.credal.sample_rule import RARE
@@ -145,12 +145,10 @@ def test_the_figure_is_in_the_owners_report_and_in_nothing_public(release: Relea
     assert "Measured: a factor of at most" in owners
     assert "alone few " in owners
     assert owners != owner_page(without, OCCASION)
-    assert not any("confidence, at most" in sentence for sentence in release.not_promised)
-    said = [
-        sentence for sentence in release.not_promised_to_owner if "population that they are a sample of" in sentence
-    ]
+    assert not any("worst case" in sentence for sentence in release.not_promised)
+    said = [sentence for sentence in release.not_promised_to_owner if "For others like them it may not" in sentence]
     assert len(said) == 1
-    assert f"with 95 % confidence, at most {format_epsilon(release.people.epsilon)}, secrets of" in said[0]
+    assert f"(worst case ×{format_factor(release.people.epsilon)})" in said[0]
     assert len(release.not_promised) == len(release.not_promised_to_owner)
 
 

@@ -61,7 +61,6 @@ KINDS = {
     "one column": (LIP(0.5), ("city",)),
     "several": (LIP(0.5), ("city", "sex")),
     "chain": (LIP(0.5), ("city", "sex", "age"), "chain"),
-    "product": (LIP(0.5), ("city", "sex"), "product"),
     "sets": (LIP(0.3), ("city",), "unary-encoding"),
     "odds": (LDP(0.5), ("city",)),
     "side channels": (SRLIP(0.5), ("city", "sex")),

@@ -42,7 +42,6 @@ FULL: dict[str, Any] = {
     "ordered": {"town": ("u", "v")},
     "method": "chain",
     "chain_order": ("age", "town"),
-    "budgets": (0.1, 0.2),
     "gap": 0.01,
     "time_limit": 5.0,
     "bins": {"age": "0,18,65", "visit": "month"},

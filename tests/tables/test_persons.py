@@ -1,17 +1,19 @@
 """Persons in several rows: one row each, one draw each."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
 import pytest
 
-from privacyfunnel import LIP, Joint, randomised_response, seal
+from privacyfunnel import LIP, Joint, ReleaseSpec, apply, design, randomised_response, sanitise, seal
 from privacyfunnel.errors import ColumnError, ParameterError, TableError
 from privacyfunnel.release.findings.composition_leakage import composition_leak
 from privacyfunnel.tables.readers import persons
 from privacyfunnel.tables.readers.formats import Dialect
 from privacyfunnel.tables.readers.lazy_frames import frame_table
 from privacyfunnel.tables.readers.table_files import open_table
+from tests.adversary.interface import FRAMES, frame_text
 from tests.commands import found_by, said, turned_down
 
 
@@ -92,3 +94,28 @@ def test_several_draws_of_one_value_tell_more_and_more() -> None:
     assert leaks[0] == pytest.approx(0.3)
     assert leaks == sorted(leaks)
     assert leaks[-1] > leaks[0] + 0.05
+
+
+@pytest.mark.parametrize("kind", ["polars", "pandas", "pandas, shuffled index", "pyarrow"])
+def test_each_person_of_a_frame_is_one_row_and_drawn_once(kind: str) -> None:
+    jobs, towns = ["cook", "clerk", "cook", "clerk"], ["k", "m", "m", "k"]
+    once = pl.DataFrame({"id": range(400), "job": jobs * 100, "town": towns * 100, "k": ["a", "a", "b", "b"] * 100})
+    thrice = pl.concat([once, once.reverse(), once.with_columns(pl.col("id").cast(pl.Int64))])
+    asked = ReleaseSpec(secret="job", publish="town", epsilon=0.3, prior="table", person="id", keep="k")
+    release = sanitise(FRAMES[kind](thrice), asked)
+    assert release.rows == 400
+    assert sorted(frame_text(release.table)["k"]) == sorted(once["k"])
+    protocol = design(FRAMES[kind](thrice), replace(asked, keep=()))
+    assert apply(protocol, FRAMES[kind](thrice), ReleaseSpec(person="id")).rows == 400
+    changed = thrice.with_columns(job=pl.when(pl.int_range(pl.len()) < 400).then(pl.lit("clerk")).otherwise("job"))
+    with pytest.raises(ColumnError, match="must be alike in job, town"):
+        apply(protocol, FRAMES[kind](changed), ReleaseSpec(person="id"))
+    assert apply(protocol, FRAMES[kind](changed), ReleaseSpec(person="id", person_row="last")).rows == 400
+
+
+def test_persons_of_a_lazy_frame_are_refused() -> None:
+    rows = pl.LazyFrame({"id": [1, 1, 2, 2], "job": ["a", "a", "b", "b"], "town": ["k", "k", "m", "m"]})
+    asked = ReleaseSpec(secret="job", publish="town", epsilon=0.3, prior="table", person="id")
+    for function in (sanitise, design):
+        with pytest.raises(ParameterError, match="Collect it first"):
+            function(rows, asked)

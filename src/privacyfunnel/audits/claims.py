@@ -97,6 +97,13 @@ def check_claims(sealed: SealedProtocol, joint: Joint, mechanism: Mechanism, sec
     return replace(known, proved_bound=found.bound)
 
 
+def check_model_claims(sealed: SealedProtocol) -> Claims:
+    """The same for a protocol with a published model, from its file alone."""
+    if not sealed.mechanism.lists_inputs:
+        return Claims(sealed.information, sealed.bound, reason="it is a mean over simulated records")
+    return check_claims(sealed, sealed.model_joint, sealed.mechanism)
+
+
 def _measure_information(sealed: SealedProtocol, joint: Joint, mechanism: Mechanism) -> float | None:
     """What is kept; None where that is only known as a mean over rows, or would take too long."""
     if sealed.information_error > 0:

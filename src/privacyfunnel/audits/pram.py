@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -39,6 +40,7 @@ DIGITS = 17  # behind the point: as many as a double has
 def write_matrix(sealed: SealedProtocol, path: str | Path, *, force: bool = False) -> None:
     """Write q(y | x) as a CSV transition matrix with 17 digits behind the point, every row summing to exactly 1.
 
+    Like the protocol file it can be read by its owner only, unless the counts of the design were noisy.
     For a protocol that sees the secret this is the channel that it induces from values to outputs.
     """
     table = sealed.mechanism.table_protocol
@@ -50,7 +52,9 @@ def write_matrix(sealed: SealedProtocol, path: str | Path, *, force: bool = Fals
     channel = table.channel if sealed.induced is None else np.asarray(sealed.induced)
     domain = sealed.domain
     values = map(SEPARATOR.join, domain.values)
-    with atomic_file(path, force=force) as beside, beside.open("w", encoding="utf-8", newline="") as file:
+    with ExitStack() as stack:
+        beside = stack.enter_context(atomic_file(path, force=force, owner_only=not sealed.has_noisy_design))
+        file = stack.enter_context(beside.open("w", encoding="utf-8", newline=""))
         writer = csv.writer(file, lineterminator="\n")
         name = SEPARATOR.join(at.name for at in domain.attributes)
         writer.writerow([name, *(SEPARATOR.join(labels) for labels in table.outputs)])

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import polars as pl
 
-from privacyfunnel.audits.claims import Claims, check_claims
+from privacyfunnel.audits.claims import Claims, check_model_claims
 from privacyfunnel.audits.protocol_audit import check_secret
 from privacyfunnel.errors import GuaranteeError
 from privacyfunnel.mechanisms.protocol_file import find_protocol
-from privacyfunnel.mechanisms.sealing import SealedProtocol, certify
+from privacyfunnel.mechanisms.sealing import SealedProtocol, certify_at_model
 from privacyfunnel.mechanisms.signatures import Signer, load_signed_protocol
-from privacyfunnel.model.published.table_model import TableModel
+from privacyfunnel.model.published.published_model import PublishedModel
 from privacyfunnel.names import format_names
 from privacyfunnel.release.codebook import codebook
 from privacyfunnel.release.output_layout import detect_layout
@@ -31,7 +31,7 @@ class PublicAudit:
     """The findings of an audit of public files in which the promise holds."""
 
     sealed: SealedProtocol
-    model: TableModel
+    model: PublishedModel
     certified: float  # ε of the records now, at the published model, in exact arithmetic
     claims: Claims
     signer: Signer | None
@@ -62,9 +62,8 @@ def audit_public(
         sanitised = sanitised or find_table(path)
     sealed, signer = load_signed_protocol(protocol, sanitised, signed_by)
     check_secret(sealed, secret)
-    joint = sealed.model_joint
-    assert sealed.model is not None  # else there is no joint
-    now = certify(sealed.mechanism, sealed.promise, joint, "Do not rely on these files.")
+    model = sealed.require_model()
+    now = certify_at_model(sealed, "Do not rely on these files.")
     if not now <= sealed.epsilon:
         raise GuaranteeError(
             f"the protocol file certifies ε = {sealed.epsilon:.6g}; at its model it is {now:.6g}. It was altered: ask "
@@ -75,8 +74,8 @@ def audit_public(
     if compared is not None:
         _check_codebook(sealed, compared)
     rows = None if sanitised is None else _count_possible_rows(sealed, Path(sanitised))
-    claims = check_claims(sealed, joint, sealed.mechanism)
-    return PublicAudit(sealed, sealed.model, now, claims, signer, compared, rows)
+    claims = check_model_claims(sealed)
+    return PublicAudit(sealed, model, now, claims, signer, compared, rows)
 
 
 def refuse_altered(public: Path) -> None:

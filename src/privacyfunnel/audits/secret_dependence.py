@@ -71,7 +71,7 @@ class SecretTallies:
 
     def judge(self, chi_square: ChiSquare) -> SecretDependence:
         """What the tests say."""
-        pools = [pool for tally in self._tallies for pool in tally.pooled_counts]
+        pools = [pool for tally in self._tallies for pool in tally.pool_counts]
         log_p, tests = bernstein(pools)
         return SecretDependence(
             outputs=math.exp(min(0.0, log_p + math.log(max(1, tests)))),

@@ -11,10 +11,12 @@ import typer
 from privacyfunnel.cli import text_format
 from privacyfunnel.cli.application import Json, answer
 from privacyfunnel.cli.release_summary import (
+    Details,
+    format_details,
     format_signer,
-    kept_facts,
+    kept_text,
     ledger_content,
-    ledger_facts,
+    ledger_text,
     order_content,
     order_text,
 )
@@ -35,6 +37,7 @@ def apply(
     table: TableOrDatabase,
     *,
     given: Given,
+    details: Details = False,
     as_json: Json = False,
 ) -> None:
     """Draw the rows of a table from a protocol that was designed before, on these rows or on others.
@@ -48,7 +51,7 @@ def apply(
     spec = build_spec(None, given)
     with show_progress() as (_, watch):
         found = apply_file(protocol, table, spec, watch=watch)
-    answer(as_json, content(found), format_summary(found))
+    answer(as_json, content(found), format_summary(found, details=details))
 
 
 def content(found: Applied) -> dict[str, Any]:
@@ -85,49 +88,57 @@ def content(found: Applied) -> dict[str, Any]:
     }
 
 
-def format_summary(found: Applied) -> str:
-    """The same as a short summary."""
-    sealed, secret = found.sealed, " & ".join(found.sealed.domain.secret_columns)
+def format_summary(found: Applied, *, details: bool = False) -> str:
+    """The same in a few lines; with details, all there is to say."""
+    from privacyfunnel.report.summary_lines import drift_text, file_text, label_lines
+
+    again = () if found.remembered is None else found.remembered.statements
     lines = [
-        ("rows", f"{found.rows:,}, published as {found.table}, drawn with {found.protocol_file}"),
-        (
-            "promise",
-            f"{sealed.promise.name} about {secret}: ε = {text_format.format_epsilon(sealed.epsilon)} certified "
-            "for the rows of the "
-            "design",
-        ),
-        ("these rows", found.on_these_rows),
-        *([] if found.signer is None else [("signed by", format_signer(found.signer))]),
-        *row_facts(found),
+        *(("Again", said) for said in again),
+        ("Published", file_text(found)),
+        ("Drawn with", str(found.protocol_file)),
+        ("Protects", drift_text(found)),
+        *label_lines("Warnings", _warnings(found)),
     ]
-    return "\n".join(
-        [text_format.format_facts(lines), "not promised", *(f"  - {sentence}" for sentence in found.not_promised)]
-    )
+    if not details:
+        return text_format.format_facts(lines)
+    size = text_format.format_epsilon(found.sealed.epsilon)
+    promise = f"{found.sealed.promise.name}, certified ε = {size} for the rows of the design"
+    signed = [] if found.signer is None else [("signed by", format_signer(found.signer))]
+    return format_details([*lines, ("", ""), ("promise", promise), *signed, *row_facts(found)], found.not_promised)
+
+
+def _warnings(found: Applied) -> list[str]:
+    """What the owner should know before the rows are handed out."""
+    warnings = [_describe_unknown(found)] if found.strangers.rows else []
+    if not found.sealed.for_publication or found.spec.seed is not None:
+        warnings.append("drawn from a seed, which somebody may guess: NOT FOR PUBLICATION")
+    if found.kept and not found.kept_judged:
+        warnings.append(f"{format_names(found.kept)} in clear, and not covered by the promise")
+    return warnings
 
 
 def row_facts(found: Applied) -> list[tuple[str, str]]:
     """How the rows went out, a line each."""
-    return [
-        *([("unknown", _describe_unknown(found))] if found.strangers.rows else []),
-        *([] if math.isnan(found.unchanged) else [("unchanged", _describe_unchanged(found))]),
-        *([("addresses", _addresses(found))] if found.spec.row_id else []),
+    unchanged = "" if math.isnan(found.unchanged) else text_format.format_share(found.unchanged, 1)
+    facts = [
+        ("these rows", found.on_these_rows),
+        ("unchanged", f"{unchanged} of rows show their own values" if unchanged else ""),
+        ("addresses", _addresses(found) if found.spec.row_id else ""),
         ("order", order_text(found)),
-        *kept_facts(found),
-        *([("dropped", format_names(found.dropped))] if found.dropped else []),
-        *ledger_facts(found),
+        ("kept", kept_text(found)),
+        ("dropped", format_names(found.dropped)),
+        ("ledger", ledger_text(found)),
     ]
-
-
-def _describe_unchanged(found: Applied) -> str:
-    just = "" if found.sealed.outcomes else "just "
-    return f"{text_format.format_share(found.unchanged, 1)} of rows show {just}the value they had"
+    return [(name, text) for name, text in facts if text]
 
 
 def _describe_unknown(found: Applied) -> str:
     where = ", ".join(f"{rows:,} in {column}" for column, rows in found.strangers.columns.items())
     places = f" ({where})" if where else ""
     fate = found.blurred if found.spec.unknown == BLUR else "they were left out"
-    return f"{found.strangers.rows:,} rows hold what the protocol does not know{places}: {fate}"
+    s = " holds" if found.strangers.rows == 1 else "s hold"
+    return f"{found.strangers.rows:,} row{s} what the protocol does not know{places}: {fate}"
 
 
 def _addresses(found: Applied) -> str:

@@ -149,7 +149,10 @@ def _audit_public(protocol: Path, spec: ReleaseSpec, sanitised: Path | None, *, 
             f"{sealed.promise.name} ε = {whole} about {secrets} holds for whoever believes the published model",
         ),
         ("shared", f"{parts}; a label is named because of one person with a chance of {float(model.delta):g} at most"),
-        ("certified", f"ε = {found.certified:.6g} now, {sealed.epsilon:.6g} stated, {sealed.mechanism.check_method}"),
+        (
+            "certified",
+            f"ε = {found.certified:.6g} now, {sealed.epsilon:.6g} stated, {sealed.mechanism.describe_check()}",
+        ),
         *([] if found.codebook is None else [("codebook", f"{found.codebook} follows from the protocol")]),
         *([] if found.rows is None else [("table", f"{found.rows:,} rows, each of which the mechanism can publish")]),
         ("information", str(found.claims)),
@@ -177,7 +180,7 @@ def _audit_protocol(
     from privacyfunnel.audits import protocol_audit as room
     from privacyfunnel.audits.draw_agreement import FALSE_ALARM
     from privacyfunnel.audits.noise_audit import FALSE_ALARM as NOISE_FALSE_ALARM
-    from privacyfunnel.audits.side_channel_audit import format_side_channel
+    from privacyfunnel.release.findings.attacker_leaks import format_side_channel
     from privacyfunnel.tables.coding.domain_file import read_domain
 
     reading: dict[str, Any] = {"secret": spec.secret, "bins": spec.bin_rules}
@@ -264,7 +267,10 @@ def _audit_protocol(
             "promise",
             f"{sealed.promise.name} ε = {text_format.format_epsilon(sealed.promise.epsilon)} about {secrets} holds",
         ),
-        ("certified", f"ε = {found.certified:.6g} now, {sealed.epsilon:.6g} stated, {sealed.mechanism.check_method}"),
+        (
+            "certified",
+            f"ε = {found.certified:.6g} now, {sealed.epsilon:.6g} stated, {sealed.mechanism.describe_check()}",
+        ),
     ]
     told += _population_facts(found, named=domain is not None)
     if side is not None:

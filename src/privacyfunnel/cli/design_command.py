@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from privacyfunnel.cli import text_format
 from privacyfunnel.cli.application import Json, answer
-from privacyfunnel.cli.release_summary import accuracy_facts, method_text, promise_text, search_facts, use_facts
+from privacyfunnel.cli.release_summary import Details, design_facts, format_details, promise_text
 from privacyfunnel.cli.spec_options import Given, SaveSpec, TableOrSpec, build_spec, fields_of, save_spec, takes_spec
 
 if TYPE_CHECKING:
@@ -14,7 +14,14 @@ if TYPE_CHECKING:
 
 
 @takes_spec(*fields_of("design"))
-def design(source: TableOrSpec = None, *, given: Given, save_spec_as: SaveSpec = None, as_json: Json = False) -> None:
+def design(
+    source: TableOrSpec = None,
+    *,
+    given: Given,
+    save_spec_as: SaveSpec = None,
+    details: Details = False,
+    as_json: Json = False,
+) -> None:
     """Make and certify the protocol for a table, and draw nothing: apply draws rows with it, as often as needed."""
     from privacyfunnel.cli.application import show_progress
     from privacyfunnel.release.design import design_file
@@ -23,7 +30,7 @@ def design(source: TableOrSpec = None, *, given: Given, save_spec_as: SaveSpec =
     save_spec(spec, save_spec_as)
     with show_progress() as (progress, watch):
         found = design_file(None, spec, watch=watch, progress=progress)
-    answer(as_json, content(found), format_summary(found))
+    answer(as_json, content(found), format_summary(found, details=details))
 
 
 def content(found: DesignResult) -> dict[str, Any]:
@@ -61,32 +68,39 @@ def content(found: DesignResult) -> dict[str, Any]:
     }
 
 
-def format_summary(found: DesignResult, prog_name: str = "privacyfunnel") -> str:
-    """The same as a short summary; what comes next is done by the program that is `called` so."""
-    shown = [
-        ("protocol", f"{found.protocol_file}, designed on {found.rows:,} rows; nothing was drawn"),
-        *lines(found),
-        *([] if found.codebook is None else [("codebook", f"{found.codebook}: what each outcome code stands for")]),
-        ("next", f"{prog_name} apply {found.protocol_file} ROWS --into SANITISED"),
+def format_summary(found: DesignResult, prog_name: str = "privacyfunnel", *, details: bool = False) -> str:
+    """The same in a few lines; what comes next is done by the program that is called so."""
+    sealed = found.sealed
+    whose = "may be published" if sealed.has_noisy_design else "for you alone (it can give secrets away)"
+    lines = [
+        ("Protocol", f"{found.protocol_file}   designed on {found.rows:,} rows, nothing was drawn; {whose}"),
+        *protection_facts(found),
+        ("Next", f"{prog_name} apply {found.protocol_file} ROWS --into SANITISED"),
     ]
-    return "\n".join(
-        [text_format.format_facts(shown), "not promised", *(f"  - {sentence}" for sentence in found.not_promised)]
-    )
+    if not details:
+        return text_format.format_facts(lines)
+    codebook = [] if found.codebook is None else [("codebook", f"{found.codebook}: what each outcome code stands for")]
+    return format_details([*lines, ("", ""), *detail_facts(found), *codebook], found.not_promised)
 
 
-def lines(found: DesignResult) -> list[tuple[str, str]]:
+def protection_facts(found: DesignResult) -> list[tuple[str, str]]:
+    """What it protects, and how accurate rows drawn with it are."""
+    from privacyfunnel.estimation.expected_precision import counting_error, expected_precision_by_column
+    from privacyfunnel.report.summary_lines import accuracy_texts, protection_text
+
+    sealed, joint, rows = found.sealed, found.joint, found.rows
+    told = accuracy_texts(expected_precision_by_column(sealed, joint, rows), counting_error(sealed, joint, rows))
+    average_only = found.options.average_only
+    return [("Protects", protection_text(sealed, joint, average_only=average_only)), ("Accuracy", "; ".join(told))]
+
+
+def detail_facts(found: DesignResult) -> list[tuple[str, str]]:
     """What was promised, how, what an analyst will get and what it keeps, a line each."""
     from privacyfunnel.estimation.expected_precision import expected_precision_by_column
 
-    sealed, columns = found.sealed, " & ".join(at.name for at in found.sealed.domain.attributes)
-    kept = f"{text_format.format_nats(sealed.information, sealed.information_error)}, "
-    kept += f"{text_format.format_share(sealed.information, sealed.entropy)} of H({columns})"
-    why = f": {found.choice.reason}" if found.choice.reason else ""
+    sealed = found.sealed
+    shares = expected_precision_by_column(sealed, found.joint, found.rows)
     return [
         ("promise", promise_text(sealed, average_only=found.options.average_only)),
-        ("method", f"{method_text(found.choice.method, found.worth)}{why}"),
-        *accuracy_facts(expected_precision_by_column(sealed, found.joint, found.rows)),
-        *use_facts(found.worth, found.options.average),
-        *search_facts(found.worth, found.short),
-        ("information", kept if sealed.bound is None else f"{kept}; no protocol keeps more than {sealed.bound:.4f}"),
+        *design_facts(sealed, found.choice.method, found.choice.reason, found.worth, shares),
     ]

@@ -30,6 +30,7 @@ class EstimationMethod(StrEnum):
     ML = "ml"
     PROJECTION = "projection"
     INVERSION = "inversion"
+    LINEAR = "linear"
 
 
 class Target(StrEnum):
@@ -56,7 +57,7 @@ def estimate(
         typer.Option("--columns", help="What to tabulate: a column, or a,b for the two together. Repeat for more."),
     ] = None,
     method: Annotated[
-        EstimationMethod | None, typer.Option("--method", help="Left out: the one with the least error.")
+        EstimationMethod | None, typer.Option("--method", help="Left out: one whose intervals cover.")
     ] = None,
     level: Annotated[float, typer.Option("--level", help="How often intervals should cover.")] = 0.95,
     target: Annotated[
@@ -148,7 +149,12 @@ def format_summary(found: Estimates, files: list[Path]) -> str:
     return "\n".join(lines)
 
 
-_METHODS = {"ml": "maximum likelihood", "projection": "projection", "inversion": "inversion"}
+_METHODS = {
+    "ml": "maximum likelihood",
+    "projection": "projection",
+    "inversion": "inversion",
+    "linear": "linear estimates",
+}
 
 
 def _heading(table: ShareTable, *, differ: bool) -> str:
@@ -201,8 +207,9 @@ def _write_files(
     figure = shares_figure(found, truth, sealed.domain.orders)
     paths = [into / name for name in NAMES]
     with ensure_folder(into), ExitStack() as stack:
-        table = stack.enter_context(atomic_file(paths[0], force=force))
-        drawn = original is not None  # then the pictures show exact shares, which are for their owner only
+        exact = not sealed.has_noisy_design  # then estimates are as much the owner's as the protocol, by their digits
+        table = stack.enter_context(atomic_file(paths[0], force=force, owner_only=exact))
+        drawn = exact or original is not None  # of which the pictures show exact shares
         pictures = [stack.enter_context(atomic_file(path, force=force, owner_only=drawn)) for path in paths[1:]]
         write_batches(
             table, paths[0].suffix, [found.to_frame()], text_format=open_table(sanitised, written).text_format
@@ -225,5 +232,6 @@ def _write_posterior(sealed: SealedProtocol, sanitised: Table, path: Path, *, fo
     from privacyfunnel.estimation import posterior
     from privacyfunnel.tables.readers.table_files import write_table
 
-    write_table(path, [posterior(sealed, sanitised).to_frame()], force=force)
+    shown = [posterior(sealed, sanitised).to_frame()]
+    write_table(path, shown, force=force, owner_only=not sealed.has_noisy_design)
     return path

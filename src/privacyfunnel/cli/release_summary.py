@@ -1,17 +1,20 @@
-"""What `sanitise` says of a release: as one object, and as a short summary."""
+"""What `sanitise` says of a release: five lines, all details, and one object."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from privacyfunnel.cli import text_format
 from privacyfunnel.formatting import finite_or_none, format_percent, format_percent_range
+from privacyfunnel.hints import hint
 from privacyfunnel.names import format_names
 
 if TYPE_CHECKING:
-    from privacyfunnel.estimation.expected_precision import CountingBias, ExpectedPrecision
+    from privacyfunnel.estimation.expected_precision import ExpectedPrecision
     from privacyfunnel.mechanisms.sealing import SealedProtocol
     from privacyfunnel.mechanisms.signatures import Signer
     from privacyfunnel.model.promises import Promise
@@ -24,13 +27,15 @@ NAMED = 4  # columns whose shares have a line of their own
 EXCEL_SAFE = (
     "text that begins with = + - @ and is no number has an apostrophe in front; estimate and audit read it either way"
 )
-NOT_TOLD = "how near an analyst comes to them is not computed for so many values or combinations"
-CODEBOOK = "{}: what each outcome code stands for; the table shows the most likely value beside it"
+Details = Annotated[bool, typer.Option("--details", help="Say everything, not only the most important lines.")]
 
 
 def content(release: Release) -> dict[str, Any]:
     """The release as one object."""
+    from privacyfunnel.estimation.expected_precision import counting_error
+
     sealed = release.sealed
+    off = counting_error(sealed, release.joint, release.rows)
     return {
         "rows": release.rows,
         "read_as": release.read_as,
@@ -63,7 +68,7 @@ def content(release: Release) -> dict[str, Any]:
         "bound": release.worth.bound,
         "unit": release.worth.use.unit,
         "average": release.average,
-        "counted_off": None if (off := counting_error(release)) is None else asdict(off),
+        "counted_off": None if off is None else asdict(off),
         "shares_within": [told.to_dict() for told in expected_shares(release)],
         "unchanged": release.unchanged,
         "unchanged_expected": release.unchanged_expected,
@@ -73,6 +78,7 @@ def content(release: Release) -> dict[str, Any]:
         "ledger": ledger_content(release),
         "not_for_people": release.not_for_people,
         "rows_alone": None if release.rows_alone is None else release.rows_alone.value,
+        "attackers": [each.to_dict() for each in release.findings.attackers],
         "people": None if release.people is None else release.people.to_dict(),
         "not_promised": release.not_promised_to_owner,
         "table": str(release.table),
@@ -83,133 +89,104 @@ def content(release: Release) -> dict[str, Any]:
     }
 
 
-def format_summary(release: Release) -> str:
-    """The release as a short summary."""
-    sealed = release.sealed
-    columns, secret = " & ".join(at.name for at in sealed.domain.attributes), " & ".join(sealed.domain.secret_columns)
-    kept = text_format.format_nats(sealed.information, sealed.information_error)
-    kept += f", {text_format.format_share(sealed.information, sealed.entropy)} of H({columns})"
-    if sealed.bound is not None:
-        seen = f"{secret} and {columns}" if sealed.sees_secret else f"only {columns}"
-        kept += f"; no protocol that sees {seen} keeps more than {sealed.bound:.4f}"
-    just = "" if sealed.outcomes else "just "
-    lines = text_format.format_facts(
-        [
-            ("rows", f"{release.rows:,}, published as {release.table}, protocol in {release.protocol_file}"),
-            *([("read as", f"{', '.join(release.read_as)}, written likewise")] if release.read_as else []),
-            ("promise", promise_text(sealed, average_only=release.average_only)),
-            ("means", _meaning_text(release, secret)),
-            *_population_facts(release),
-            (
-                "method",
-                method_text(release.method, release.worth)
-                + (", which looks at the secret" if sealed.sees_secret else "")
-                + _reason_text(release),
-            ),
-            *(accuracy_facts(expected_shares(release)) if release.joint is not None else ()),
-            *_counting_facts(release),
-            *use_facts(release.worth, release.average),
-            ("information", kept),
-            *search_facts(release.worth, release.short),
-            (
-                "unchanged",
-                f"{text_format.format_share(release.unchanged, 1)} of rows show {just}the value they had, "
-                f"{text_format.format_share(release.unchanged_expected, 1)} expected",
-            ),
-            *([] if release.codebook is None else [("codebook", CODEBOOK.format(release.codebook))]),
-            ("order", order_text(release)),
-            *([("sparse", release.sparse)] if release.sparse else []),
-            *(("rare", sentence) for sentence in release.rare),
-            *rare_secret_facts(release),
-            *kept_facts(release),
-            *([("excel-safe", EXCEL_SAFE)] if release.excel_safe else []),
-            *([("reports", ", ".join(map(str, release.pages)))] if release.pages else []),
-            *([("signed by", f"{release.signed_by}: {release.signature}")] if release.signature else []),
-            *([("dropped", format_names(release.dropped))] if release.dropped else []),
-            *ledger_facts(release),
-        ]
-    )
-    return "\n".join([lines, "not promised", *(f"  - {sentence}" for sentence in release.not_promised_to_owner)])
+def format_summary(release: Release, *, details: bool = False) -> str:
+    """The release in five lines; with details, all there is to say."""
+    from privacyfunnel.report.summary_lines import summary_lines
+
+    lines = summary_lines(release)
+    if not details:
+        return text_format.format_facts(lines)
+    return format_details([*lines, ("", ""), *_detail_facts(release)], release.not_promised_to_owner)
+
+
+def format_details(facts: Sequence[tuple[str, str]], not_promised: Sequence[str]) -> str:
+    """Facts, and below them what is not promised."""
+    return "\n".join([text_format.format_facts(facts), "not promised", *(f"  - {said}" for said in not_promised)])
+
+
+def _detail_facts(release: Release) -> list[tuple[str, str]]:
+    sealed, people = release.sealed, release.people
+    rare = "" if people is None else people.rare_alone
+    facts = [
+        ("files", ", ".join(str(path) for path in (release.protocol_file, release.codebook, *release.pages) if path)),
+        ("read as", f"{', '.join(release.read_as)}, written likewise" if release.read_as else ""),
+        ("promise", promise_text(sealed, average_only=release.average_only)),
+        ("means", meaning(sealed.promise, sealed.certified_total, " & ".join(sealed.domain.secret_columns))),
+        ("population", _population_text(release)),
+        *((each.name, each.answer) for each in release.findings.attackers if each.promised is None),
+        *design_facts(sealed, release.method, release.reason, release.worth, expected_shares(release)),
+        ("order", order_text(release)),
+        *(("rare", sentence) for sentence in (*release.rare, rare)),
+        ("kept", kept_text(release)),
+        ("excel-safe", EXCEL_SAFE if release.excel_safe else ""),
+        ("signed by", f"{release.signed_by}: {release.signature}" if release.signature else ""),
+        ("dropped", format_names(release.dropped)),
+        ("ledger", ledger_text(release)),
+    ]
+    return [(name, text) for name, text in facts if text]
 
 
 def promise_text(sealed: SealedProtocol, *, average_only: bool) -> str:
     """What was promised about what, and what was certified; an average alone promises nothing."""
     name, secret = sealed.promise.name, " & ".join(sealed.domain.secret_columns)
+    size = text_format.format_epsilon(sealed.epsilon)
+    certified = f"certified {size} {sealed.mechanism.check_method}"
+    if sealed.epsilon > sealed.promise.epsilon:
+        certified = f"certified {sealed.epsilon:.1e}, the least that 64-bit integers can show"
     if average_only:
-        return f"none about {secret}, only an average; as {name} it is {certificate_text(sealed)}"
-    asked = f"asked ε = {text_format.format_epsilon(sealed.promise.epsilon)}"
+        return f"none about {secret}, only an average; as {name} it is {certified}"
+    asked = f"ε = {text_format.format_epsilon(sealed.promise.epsilon)}"
     if sealed.model is not None:
         asked = (
             f"ε = {text_format.format_epsilon(float(sealed.model.total))} for all public files together, "
             f"{text_format.format_epsilon(float(sealed.model.epsilon))} of it for the published model; records"
         )
-    return f"{name} about {secret}: {asked}, {certificate_text(sealed)}"
+    return f"{name} about {secret}, {asked}, {certified}"
 
 
-def _meaning_text(release: Release, secret: str) -> str:
-    """What the certificate leaves of a belief, for the secret of this table."""
-    joint = release.joint
-    commonest = None if joint is None else float(joint.p_s.max())
-    return meaning(release.sealed.promise, release.sealed.certified_total, secret, commonest)
+def design_facts(
+    sealed: SealedProtocol, method: str, reason: str, worth: UseValue, shares: Sequence[ExpectedPrecision]
+) -> list[tuple[str, str]]:
+    """The method, how near it is to the best, each column's error, and the information kept."""
+    columns = " & ".join(at.name for at in sealed.domain.attributes)
+    kept = text_format.format_nats(sealed.information, sealed.information_error)
+    kept += f", {text_format.format_share(sealed.information, sealed.entropy)} of H({columns})"
+    reads = ", which looks at the secret" if sealed.sees_secret else ""
+    found = sorted(shares, key=lambda told: -told.average)
+    more = len(found) - NAMED
+    return [
+        ("method", f"{method_text(method, worth)}{reads}{f': {reason}' if reason else ''}"),
+        ("made for", f"{worth.use.full_name}; {optimality_text(worth)}"),
+        *(("shares", f"{told} (95 %)") for told in found[:NAMED]),
+        *([("", f"and {more} more columns, nearer than these")] if more > 0 else []),
+        ("information", kept if sealed.bound is None else f"{kept}; at most {sealed.bound:.4f} is possible"),
+    ]
+
+
+def optimality_text(worth: UseValue) -> str:
+    """How near the protocol is to the best one for its use."""
+    if worth.is_unproved or worth.bound is None:
+        return f"a longer {hint('time_limit')} might be more accurate"
+    gap = abs(worth.bound - worth.value) / max(abs(worth.bound), abs(worth.value), 1e-300)
+    return f"within {format_percent(gap, up=True)} of the best that is possible, proved"
 
 
 def expected_shares(release: Release) -> tuple[ExpectedPrecision, ...]:
     """How near an analyst will come to the shares of each column."""
     from privacyfunnel.estimation.expected_precision import expected_precision_by_column
 
-    return () if release.joint is None else expected_precision_by_column(release.sealed, release.joint, release.rows)
+    return expected_precision_by_column(release.sealed, release.joint, release.rows)
 
 
-def accuracy_facts(shares: Sequence[ExpectedPrecision]) -> list[tuple[str, str]]:
-    """What an analyst will get, column by column; those that are told worst where there are many."""
-    found = sorted(shares, key=lambda told: -told.average)
-    if not found:
-        return [("shares", NOT_TOLD)]
-    more = len(found) - NAMED
-    rest = [("", f"and {more} more columns, nearer than these")] if more > 0 else []
-    return [("shares", f"{told} (95 %)") for told in found[:NAMED]] + rest
-
-
-def counting_error(release: Release) -> CountingBias | None:
-    """How far off whoever counts the published values would be."""
-    from privacyfunnel.estimation.expected_precision import largest_counting_bias
-
-    return None if release.joint is None else largest_counting_bias(release.sealed, release.joint)
-
-
-def _counting_facts(release: Release) -> list[tuple[str, str]]:
-    """That published values are to be estimated from, where they cannot be counted."""
-    off = counting_error(release)
-    return [] if off is None else [("counting", f"the published values as they are is {off}; estimate is not")]
-
-
-def use_facts(worth: UseValue, average: float | None) -> list[tuple[str, str]]:
-    """How good it is for the use it was made for; information has a line of its own."""
-    if average is not None:
-        most = f"{worth.bound:.4f} nats" if worth.bound is not None else "what is known"
-        asked = f"I(S;Y) of at most {average:g} nats; with that no protocol keeps more than {most}"
-        return [("average", asked)]
-    if worth.use.name == "information":
-        return []
-    than = "less" if worth.use.less_is_better else "more"
-    proved = "; what is best is not known" if worth.is_unproved else f"; {than} than {worth.bound:.4f} is not possible"
-    return [("use", f"{worth.use.full_name}: {worth.value:.4f}, {worth.use.unit}{proved}")]
-
-
-def _population_facts(release: Release) -> list[tuple[str, str]]:
-    """Whom it holds for beyond the rows and what that costs; or why not, where that was left open."""
-    population, alone = release.sealed.promise.population, release.rows_alone
+def _population_text(release: Release) -> str:
+    """Whom it holds for beyond the rows; or why not, where that was left open."""
+    population = release.sealed.promise.population
     if population is None:
-        return [("population", f"not promised: {release.not_for_people}")] if release.not_for_people else []
-    said = (
+        return f"not promised: {release.not_for_people}" if release.not_for_people else ""
+    return (
         f"the same for the people whom the {population.rows:,} rows are an independent sample of, with "
-        f"{100 * population.confidence:g} % confidence; secrets of fewer than {population.rule.rare} rows "
-        "together"
+        f"{100 * population.confidence:g} % confidence; secrets of fewer than {population.rule.rare} rows together"
     )
-    if alone is None:
-        return [("population", said)]
-    unit = "nats kept" if alone.use.name == "information" else alone.use.unit
-    return [("population", said), ("", f"for these rows alone it would be {alone.value:.4f} {unit}: --population none")]
 
 
 def method_text(method: str, worth: UseValue) -> str:
@@ -223,43 +200,11 @@ def method_text(method: str, worth: UseValue) -> str:
     return "best found, not proved to be optimal" if method == "optimal" and worth.is_unproved else method
 
 
-def search_facts(worth: UseValue, short: float | None) -> list[tuple[str, str]]:
-    """What ended the search, where it may have found more."""
-    if short is not None:
-        return [("search", _shortfall_text(worth, short))]
-    late = worth.bound is None and worth.stopped == "time"
-    return [("search", text_format.explain_stop(worth.stopped))] if late else []
-
-
-def _shortfall_text(worth: UseValue, short: float) -> str:
-    """That the search was cut short, and what that may have cost."""
-    if worth.is_unproved:
-        return "ended without a proof: how far this is from the best is not known"
-    unit = "nats" if worth.use.name == "information" else worth.use.unit
-    return f"cut short: up to {short:.2g} {unit} may be missing; {text_format.explain_stop(worth.stopped)}"
-
-
-def _reason_text(release: Release) -> str:
-    """Why it was chosen, and what it cost, where there was a choice."""
-    return f": {release.reason}; made and certified in {release.seconds:.0f} s" if release.reason else ""
-
-
-def certificate_text(sealed: Any) -> str:
-    """What was certified, in words."""
-    asked = sealed.promise.epsilon
-    if sealed.epsilon > asked:
-        return f"certified ε = {sealed.epsilon:.1e}, the least that 64-bit integers can show"
-    return f"certified ε = {text_format.format_epsilon(sealed.epsilon)} {sealed.mechanism.check_method}"
-
-
-def meaning(promise: Promise, epsilon: float, secret: str, commonest: float | None = None) -> str:
-    """What a promise of that size leaves of a belief; `commonest` is the share of the secret's commonest value."""
-    moved = format_belief_range(promise, epsilon, PRIOR)
-    said = f"a belief of {format_percent(PRIOR)} about {secret} may become {moved}"
-    if commonest is None:
-        return said
-    ends = format_belief_range(promise, epsilon, commonest)
-    return f"{said}; one of {format_percent(commonest)}, the share of its commonest value, {ends}"
+def meaning(promise: Promise, epsilon: float, secret: str) -> str:
+    """What a promise of that size leaves of a belief."""
+    return (
+        f"a belief of {format_percent(PRIOR)} about {secret} may become {format_belief_range(promise, epsilon, PRIOR)}"
+    )
 
 
 def format_belief_range(promise: Promise, epsilon: float, prior: float) -> str:
@@ -307,24 +252,16 @@ def order_text(release: Release | Applied) -> str:
     return "; ".join([*said, *(column.secret_statement for column in release.kept_columns if column.secret_statement)])
 
 
-def rare_secret_facts(release: Release) -> list[tuple[str, str]]:
-    """The ε of each rare secret by itself, for the people whom the rows stand for."""
-    said = "" if release.people is None else release.people.rare_alone
-    return [("rare", said)] if said else []
-
-
-def kept_facts(release: Release | Applied) -> list[tuple[str, str]]:
+def kept_text(release: Release | Applied) -> str:
     """The kept columns, and whether ε is about them."""
     if not release.kept:
-        return []
+        return ""
     judged = "ε is about them and what is published together" if release.kept_judged else "not covered by the promise"
-    return [("kept", f"{format_names(release.kept)}: unchanged, {judged}")]
+    return f"{format_names(release.kept)}: unchanged, {judged}"
 
 
-def ledger_facts(release: Release | Applied) -> list[tuple[str, str]]:
-    """Where the ledger is, and what it says, a line each."""
-    found = release.remembered
-    if found is None:
-        return []
-    where = f"{found.ledger}: the owner's record of this release, with the key that undoes the row order"
-    return [*(("again", sentence) for sentence in found.statements), ("ledger", where)]
+def ledger_text(release: Release | Applied) -> str:
+    """Where the ledger is."""
+    if release.remembered is None:
+        return ""
+    return f"{release.remembered.ledger}: the owner's record of this release, with the key that undoes the row order"

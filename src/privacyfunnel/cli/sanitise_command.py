@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from privacyfunnel.cli.application import Json, answer
-from privacyfunnel.cli.release_summary import content, format_summary
+from privacyfunnel.cli.release_summary import Details, content, format_summary
 from privacyfunnel.cli.spec_options import Given, SaveSpec, TableOrSpec, build_spec, fields_of, save_spec, takes_spec
 from privacyfunnel.spec import ReleaseSpec
 
@@ -17,13 +17,20 @@ if TYPE_CHECKING:
 
 
 @takes_spec(*fields_of("sanitise"))
-def sanitise(source: TableOrSpec = None, *, given: Given, save_spec_as: SaveSpec = None, as_json: Json = False) -> None:
+def sanitise(
+    source: TableOrSpec = None,
+    *,
+    given: Given,
+    save_spec_as: SaveSpec = None,
+    details: Details = False,
+    as_json: Json = False,
+) -> None:
     """Publish columns of a table so that nobody's belief about the secret moves by more than a factor of e^ε."""
     spec = build_spec(source, given).require_columns()
     spec.require_into()
     save_spec(spec, save_spec_as)
     release = run_release(spec)
-    answer(as_json, content(release), format_summary(release))
+    answer(as_json, content(release), format_summary(release, details=details))
 
 
 def run_release(spec: ReleaseSpec, command: Sequence[str] = (), *, trial: bool = False) -> Release:

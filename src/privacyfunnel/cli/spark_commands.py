@@ -9,14 +9,13 @@ from typing import Annotated
 
 import typer
 
-from privacyfunnel.cli import text_format
 from privacyfunnel.cli.application import HELP, Json, answer
 from privacyfunnel.cli.apply_command import content as applied_content
 from privacyfunnel.cli.apply_command import format_summary as applied_told
-from privacyfunnel.cli.apply_command import row_facts
 from privacyfunnel.cli.design_command import content as designed_content
 from privacyfunnel.cli.design_command import format_summary as designed_told
-from privacyfunnel.cli.design_command import lines as designed_lines
+from privacyfunnel.cli.design_command import protection_facts
+from privacyfunnel.cli.release_summary import format_details
 from privacyfunnel.cli.spec_options import Given, SpecCommand, build_spec, fields_of, takes_spec
 from privacyfunnel.spec import FIELDS
 
@@ -115,6 +114,7 @@ def sanitise(
     as_json: Json = False,
 ) -> None:
     """Publish columns of a table so that nobody's belief about the secret moves by more than a factor of e^ε."""
+    from privacyfunnel.report.summary_lines import file_text
     from privacyfunnel.spark import folders, spark_session
     from privacyfunnel.spark.output_folder import OutputFiles
 
@@ -123,11 +123,7 @@ def sanitise(
         df = spark_session.read_table(session, table, query, spec.delimiter)
         files = OutputFiles(into, format_.value, spec.force, described=True)
         found, done = folders.sanitise_to_folder(df, spec, files)
-    lines = [("rows", f"{done.rows:,}, published as {done.table}"), *designed_lines(found), *row_facts(done)]
     not_promised = dict.fromkeys((*found.not_promised, *done.not_promised))
     content = {**applied_content(done), **designed_content(found), "not_promised": [*not_promised]}
-    answer(
-        as_json,
-        content,
-        "\n".join([text_format.format_facts(lines), "not promised", *(f"  - {said}" for said in not_promised)]),
-    )
+    lines = [("Published", file_text(done)), *protection_facts(found)]
+    answer(as_json, content, format_details(lines, list(not_promised)))

@@ -114,15 +114,6 @@ def _count_outputs(protocol: Protocol | SparseProtocol) -> int:
     return len(set(nonzero_entries(protocol.channel)[1].tolist()))
 
 
-def design_product(joint: Joint, promise: Promise, options: Options) -> Design:
-    from privacyfunnel.designs.product.budgets import SECONDS, product_protocol
-    from privacyfunnel.engine.clock import clock_for
-
-    with clock_for(options.effort.time_limit):
-        found = product_protocol(joint, promise, options.budgets, seconds=_limit(options.effort, SECONDS))
-    return found.as_values() if options.as_values else found
-
-
 def design_chain(joint: Joint, promise: Promise, options: Options) -> Design:
     from privacyfunnel.designs.chain.step_order import chain_protocol
 

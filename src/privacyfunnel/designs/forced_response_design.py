@@ -40,10 +40,11 @@ WIDEST_QUERIES = 10**7  # entries of a workload that is written out
 
 def forced_response(joint: Joint, promise: Promise) -> ForcedResponse:
     """The forced response with the most truth that keeps the promise."""
-    if promise.population is not None:
+    if promise.population is not None or promise.odds is not None:
+        others = "a population" if promise.odds is None else "other odds than the prior's"
         raise ParameterError(
-            "A forced response draws from the shares of the table, and is made for these rows; a promise for a "
-            "population was asked. Publish fewer columns, or use the methods optimal or product."
+            "A forced response draws from the shares of its prior, and is made for that one; a promise for "
+            f"{others} was asked. Publish fewer columns, or use the method optimal."
         )
     comparisons = promise.count(joint)
     if comparisons * joint.a > MOST_NUMBERS:

@@ -111,7 +111,7 @@ def apply_default_use(
 def _prefers_forced_response(joint: Joint, promise: Promise, options: Options) -> bool:
     """Whether statistics are served by a forced response: too many values for the best protocol, and a promise about
     everybody, under which no value needs so much noise that the others drown in it."""
-    asked = options.sees_secret or options.average is not None or bool(options.order) or options.budgets is not None
+    asked = options.sees_secret or options.average is not None or bool(options.order)
     return joint.a > _value_limit(options) and not asked and promise.epsilon >= BLURRED and is_chainable(promise, joint)
 
 

@@ -30,13 +30,13 @@ __all__ = ["METHODS", "Design", "Effort", "Method", "Options", "Progress", "Reco
 Maker = Callable[[Joint, Promise, Options], Design]
 Trial = Callable[[Joint, Promise, Options], float]
 
-SEES_SECRET, AS_VALUES, BUDGETS, ORDER, AVERAGE = "sees_secret", "as_values", "budgets", "order", "average"
+SEES_SECRET, AS_VALUES, ORDER, AVERAGE = "sees_secret", "as_values", "order", "average"
+REAL_OR_SYNTHETIC = "real-or-synthetic"
 # What is said where a method cannot follow an option.
 REFUSALS = {
     SEES_SECRET: "{method} never looks at the secret; leave out " + hint("sees_secret") + " or use another method.",
     AS_VALUES: "{method} publishes sets, not values; use " + hint("as_", "labels") + " or another method.",
     ORDER: "an order of columns is for the method {others}; {method} needs none. Leave it out.",
-    BUDGETS: "budgets are for the method {others}; {method} needs none. Leave them out.",
     AVERAGE: "an average is for the method {others}; {method} knows none. Leave it out.",
 }
 
@@ -127,6 +127,13 @@ def _measure_information(mine: Method) -> Trial:
     return lambda joint, promise, options: mine.design(joint, promise, options).information
 
 
+def _refuse_without_model(joint: Joint, promise: Promise, options: Options) -> Design:
+    raise ParameterError(
+        f"{REAL_OR_SYNTHETIC} draws synthetic records from a published model; there is none. Add "
+        f"{hint('prior', 'model')}, or use another method."
+    )
+
+
 _ALL_BUT_COLUMNS = frozenset({SEES_SECRET, AS_VALUES})
 _EVERY_USE = (Use,)
 _TABLE = (
@@ -148,7 +155,6 @@ _TABLE = (
         always_sees_secret=True,
         answers_anything_else=True,
     ),
-    Method("product", builders.design_product, follows=frozenset({AS_VALUES, BUDGETS}), searches=True, columnwise=True),
     Method(
         "chain",
         builders.design_chain,
@@ -157,6 +163,7 @@ _TABLE = (
         columnwise=True,
         trial=builders.try_chain,
     ),
+    Method(REAL_OR_SYNTHETIC, _refuse_without_model, uses=(Information, Statistics), columnwise=True),
     Method("forced-response", builders.design_forced_response, uses=(Information, Statistics), columnwise=True),
 )
 METHODS: Mapping[str, Method] = MappingProxyType({each.name: each for each in _TABLE})

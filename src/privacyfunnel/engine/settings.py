@@ -68,7 +68,6 @@ class Plan:
     most_multiplied: int = 64  # inputs; proofs by products up to [product_proofs: statistics-ldp-census gap +76]
     most_boxed: int = 2000  # inputs; boxes of entries with squares up to [memory]
     few_constraints: int = 20  # of squared chords [squared_chord_proofs: statistics-ldp-5x100 gap +99 without]
-    few_lazy: int = 500  # up to so many constraints, none is lazy [lazy_rows: product-3-columns steps -59 % without]
 
 
 @dataclass(frozen=True)
@@ -302,9 +301,8 @@ class Bounds:
 
 @dataclass(frozen=True)
 class Reductions:
-    """Smaller problems, and lazy constraints."""
+    """Smaller problems."""
 
-    lazy_share: float = 0.1  # of the time: for the last split [sensitivity: within 1 %]
     dense_entries: int = 4 * 10**7  # of a split up to which its atoms are a dense array [memory]
     refined_entries: int = 2 * 10**7  # of a split whose merged inputs are told apart [memory]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from privacyfunnel.arrays import FloatArray, dense, sparse
+from privacyfunnel.arrays import FloatArray, sparse
 from privacyfunnel.engine.clock import Clock, clock_for
 from privacyfunnel.engine.driver import Progress
 from privacyfunnel.engine.masters.mixture import Moment
@@ -14,7 +14,6 @@ from privacyfunnel.engine.oracles.oracle import Oracle
 from privacyfunnel.engine.plan import choose, choose_generation, choose_moment_generation
 from privacyfunnel.engine.problem import EntropyFloor, Problem, Split
 from privacyfunnel.engine.reductions.merge_equal import MergeEqual
-from privacyfunnel.engine.reductions.relaxations import LazyConstraints
 from privacyfunnel.engine.requests import Request
 from privacyfunnel.engine.settings import SETTINGS
 
@@ -27,16 +26,12 @@ def split(
     progress: Progress | None = None,
     start: FloatArray | None = None,
     most_atoms: int | None = None,
-    lazy: bool = False,
 ) -> Split:
     """The split of least entropy up to `gap`. At the time limit: the best so far, with its bound.
 
     `start` are feasible atoms that are known already; the split is never worse than the best one of these. Inputs that
-    the promise cannot distinguish are told apart at the end, as far as `most_atoms` allow. If `lazy`, and constraints
-    are many, they arrive as atoms violate them.
+    the promise cannot distinguish are told apart at the end, as far as `most_atoms` allow.
     """
-    if lazy and LazyConstraints().accepts(problem):
-        return _split_lazily(problem, gap, time_limit, progress)
     small = MergeEqual().apply(problem)
     with clock_for(time_limit):
         clock = Clock.from_limit(time_limit)
@@ -44,23 +39,6 @@ def split(
         run.run(gap, time_limit, progress, None if start is None else small.aggregate(start))
         found = run.best(_refinement_clock(clock))
     return small.invert(found, most_atoms)
-
-
-def _split_lazily(problem: Problem, gap: float, time_limit: float | None, progress: Progress | None) -> Split:
-    """Splits of relaxations with ever more constraints, until no atom violates another."""
-    with clock_for(time_limit):
-        clock, reduction = Clock.from_limit(time_limit), LazyConstraints()
-        least = None if time_limit is None else SETTINGS.reductions.lazy_share * time_limit
-        reduced = reduction.apply(problem)
-        while True:
-            limit = None if least is None else max(clock.seconds_left, least)
-            found = split(reduced.problem, gap=gap, time_limit=limit, progress=progress)
-            larger = reduction.extend(reduced, dense(found.atoms)[found.weights > 0])
-            if larger is None:
-                return found
-            if clock.late:
-                return reduced.invert(found)
-            reduced = larger
 
 
 def _refinement_clock(clock: Clock) -> Clock:

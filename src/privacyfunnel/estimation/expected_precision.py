@@ -12,13 +12,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
 from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 
-from privacyfunnel.arrays import FloatArray
+from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.designs.method_selection import DEFAULT_METHOD, apply_default_use, resolve_method
 from privacyfunnel.designs.methods import Effort, Options, find_method
 from privacyfunnel.errors import SizeError
@@ -26,7 +25,7 @@ from privacyfunnel.estimation.output_reader import OutputReader
 from privacyfunnel.estimation.tabulation import group_tables
 from privacyfunnel.formatting import format_points
 from privacyfunnel.mechanisms.sealing import SealedProtocol
-from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.joint import Joint, cache_with_joint
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.protocols.channel_protocol import Labels
 
@@ -86,7 +85,7 @@ def expected_precision(sealed: SealedProtocol, joint: Joint, rows: int, columns:
     return _expected_precisions(reading, joint, rows, [tuple(columns)])[0]
 
 
-@lru_cache(maxsize=1)  # of one release: its summary, its JSON and its report all say it
+@cache_with_joint  # of one release: its summary, its JSON and its report all say it
 def expected_precision_by_column(sealed: SealedProtocol, joint: Joint, rows: int) -> tuple[ExpectedPrecision, ...]:
     """The same for every published column by itself, without those that cannot be estimated from in reasonable time."""
     asked = [(attribute.name,) for attribute in sealed.domain.attributes]
@@ -124,44 +123,37 @@ def _shares(reading: OutputReader, joint: Joint) -> FloatArray:
     return np.asarray(shares[place[: len(reading.combos)]])
 
 
-WORTH_SAYING = 5e-4  # of a share: what rounds to a tenth of a point
-
-
 @dataclass(frozen=True, slots=True)
-class CountingBias:
-    """The share that counting is furthest off from."""
+class CountingError:
+    """The share that counting the published values as they are is furthest off from, chance included."""
 
     column: str
     label: str
-    by: float  # 0.01 is one point
-
-    def __str__(self) -> str:
-        """In points.
-
-        >>> print(CountingBias("town", "Ulm", -0.021))
-        off by up to 2.1 points (town = Ulm seems rarer)
-        """
-        than = "rarer" if self.by < 0 else "commoner"
-        return f"off by up to {format_points(abs(self.by))} points ({self.column} = {self.label} seems {than})"
+    bias: float  # on average: 0.01 is one point
+    most: float  # off at most, with a probability of `LEVEL`
 
 
-def largest_counting_bias(sealed: SealedProtocol, joint: Joint) -> CountingBias | None:
-    """How far counts of values that are published as such are off; None where they are not, or codes stand there."""
-    if sealed.outcomes:
-        return None
-    found = []
-    for part, (values, p, f) in zip(sealed.mechanism.parts, sealed.mechanism.output_shares(joint), strict=True):
+def counting_error(sealed: SealedProtocol, joint: Joint, rows: int) -> CountingError | None:
+    """How far off whoever counts the values in a table of so many rows is; None where sets of values stand there.
+
+    A share that is shown with probability f on average deviates by a variance of at most f (1 − f) / rows.
+    """
+    z, found = NormalDist().inv_cdf((1 + LEVEL) / 2), []
+    shares, parts = sealed.mechanism.output_shares(joint), sealed.mechanism.parts
+    likely: Sequence[IntArray | None] = [outcome.likely for outcome in sealed.outcomes] or [None] * len(parts)
+    for part, codes, (values, p, f) in zip(parts, likely, shares, strict=True):
         for i, j in enumerate(part.attributes):
             column = joint.attributes[j]
             place = {label: v for v, label in enumerate(column.labels)}
-            if not {name[i] for name in part.names} <= place.keys():
+            if codes is None and not {name[i] for name in part.names} <= place.keys():
                 return None
-            shown = np.bincount([place[name[i]] for name in part.names], f, minlength=len(place))
+            at = [place[name[i]] for name in part.names] if codes is None else codes[:, i]
+            shown = np.bincount(at, f, minlength=len(place))
             off = shown - np.bincount(values[:, i], p, minlength=len(place))
-            worst = int(np.abs(off).argmax())
-            found.append(CountingBias(column.name, column.labels[worst], float(off[worst])))
-    most = max(found, key=lambda each: abs(each.by), default=None)
-    return most if most is not None and abs(most.by) >= WORTH_SAYING else None
+            most = np.abs(off) + z * np.sqrt(np.maximum(shown * (1 - shown), 0.0) / rows)
+            worst = int(most.argmax())
+            found.append(CountingError(column.name, column.labels[worst], float(off[worst]), float(most[worst])))
+    return max(found, key=lambda each: each.most, default=None)
 
 
 EPSILONS = (0.1, 0.25, 0.5, 1.0, 2.0)

@@ -21,10 +21,18 @@ from privacyfunnel.arrays import FloatArray, special
 from privacyfunnel.errors import ColumnError, ParameterError, SizeError
 from privacyfunnel.estimation.calibration import KnownMargins
 from privacyfunnel.estimation.identification import RowSpace
+from privacyfunnel.estimation.linear import NoisyShares
 from privacyfunnel.estimation.observation import LargeModel, ObservationModel, Observations, UnbiasedEstimator
 from privacyfunnel.estimation.observation_models import posteriors
 from privacyfunnel.estimation.output_reader import LARGEST_LISTED, Group, OutputReader, group_labels
-from privacyfunnel.estimation.share_estimates import EstimationSettings, Fit, calibrate_fits, fit_shares
+from privacyfunnel.estimation.share_estimates import (
+    EstimationSettings,
+    Fit,
+    calibrate_fits,
+    check_noisy,
+    default_method,
+    fit_shares,
+)
 from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.tables.readers.column_selection import select_columns, select_expression
@@ -50,7 +58,7 @@ class Posterior:
 def posterior(protocol: SealedProtocol | str | Path, frame: Any) -> Posterior:
     """The posterior of a record given its published output, under the prior estimated from the whole table."""
     reading = OutputReader.from_protocol(protocol)
-    method = reading.model.default_method
+    method = default_method(reading.model)
     observed = reading.observe(frame, distinct=method == "ml")[()]
     if reading.model.large_model is not None:
         prior = _require_complete_large(reading.model.large_model, observed).project(observed.statistics)
@@ -173,17 +181,19 @@ class Imputation:
             )
         many = reading.model.large_model
         rng = np.random.default_rng([seed, 0])
-        method = reading.model.default_method
+        noisy = NoisyShares.from_reader(reading) if shares and not by else None
+        known, of = KnownMargins.from_reader(reading) if shares else None, reading.sealed.shares
+        method = default_method(reading.model, noisy, known)
         seen = reading.observe(source, by, distinct=method == "ml")
         if many is not None:
             priors = {group: _large_priors(many, each, m, rng) for group, each in seen.items()}
         else:
-            space = _require_complete(reading)
-            known, of = KnownMargins.from_reader(reading) if shares else None, reading.sealed.shares
+            settings = EstimationSettings(method)
+            noisy, _ = check_noisy(noisy, seen, settings, reading.model)
+            space = RowSpace.from_means(reading.model.means) if noisy is not None else _require_complete(reading)
             rows = None if of is None else of.rows
             fits = {
-                group: Fit.from_observed(reading.model, space, each, EstimationSettings(method))
-                for group, each in seen.items()
+                group: Fit.from_observed(reading.model, space, each, settings, noisy) for group, each in seen.items()
             }
             fits, _ = calibrate_fits(fits, known, rows)
             drawn = [_priors(fits, known, rows, rng) for _ in range(m)]
@@ -259,9 +269,11 @@ def _priors(
     too, and the prior is one with which rows are completed to what they say."""
     first = next(iter(fits.values()))
     if first.calibration is None:
+        method, noisy = first.settings.method, None if first.linear is None else first.linear.noisy
         seen = {group: _redraw(fit, rng) for group, fit in fits.items()}
         return {
-            group: fit_shares(first.model, first.space, each, first.settings.method) for group, each in seen.items()
+            group: fit_shares(first.model, first.space, each, method, None if noisy is None else noisy.redraw(rng))
+            for group, each in seen.items()
         }
     drawn = {
         group: Fit.from_observed(
@@ -304,7 +316,7 @@ def _require_complete(reading: OutputReader) -> RowSpace:
 
 
 def _require_complete_large(model: LargeModel, observed: Observations) -> UnbiasedEstimator:
-    weights = model.unbiased_estimator(observed, model.default_method)
+    weights = model.unbiased_estimator(observed, default_method(model))
     hidden = weights.hidden_count()
     if hidden:
         raise _incomplete_error(f"{hidden:,} of {model.inputs:,} shares")

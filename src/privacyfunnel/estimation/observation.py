@@ -113,8 +113,8 @@ class ObservationModel(Shape):
     """What estimation needs of a law."""
 
     @property
-    def default_method(self) -> str:
-        """The method with the least measured error that is affordable."""
+    def likely_method(self) -> str:
+        """The method with the least measured error that is affordable, where values are few."""
 
     @property
     def inputs(self) -> int:

@@ -37,7 +37,7 @@ class ListedModel:
     channel: Matrix
 
     @property
-    def default_method(self) -> str:
+    def likely_method(self) -> str:
         return "ml"
 
     @property
@@ -127,8 +127,8 @@ class SetsModel:
     foreign: float
 
     @property
-    def default_method(self) -> str:
-        return default_method(self.inputs)
+    def likely_method(self) -> str:
+        return "ml" if self.inputs <= COUNTED_SETS else "projection"  # whole sets tell more, if not too many differ
 
     @property
     def statistics(self) -> int:
@@ -245,14 +245,6 @@ class SetCounter:
         counts = np.bincount(which.reshape(-1), weights=np.concatenate(self.counts))
         sets = np.unpackbits(packed, axis=1, count=self.model.inputs).astype(np.bool_)
         return self.model.observe(self.rows, self.sums, sets, counts)
-
-
-def default_method(members: int) -> str:
-    """The method with the least measured error that is affordable, for sets of so many values (0: no sets).
-
-    Whole sets tell more than the sums of their bits, if there are not too many different ones to count.
-    """
-    return "ml" if members <= COUNTED_SETS else "projection"
 
 
 def normalise(p: FloatArray) -> FloatArray:

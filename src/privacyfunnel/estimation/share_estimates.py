@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,12 +14,14 @@ from privacyfunnel.estimation.identification import RowSpace, share_bounds
 from privacyfunnel.estimation.intervals import EXACT, FEW_ROWS, WHOLE, Spread, hoeffding_interval, interval, spread
 from privacyfunnel.estimation.inversion import project_on_simplex, unbiased_weights
 from privacyfunnel.estimation.likelihood import maximum_likelihood
+from privacyfunnel.estimation.linear import LinearEstimator, NoisyShares
 from privacyfunnel.estimation.observation import ObservationModel, Observations
 from privacyfunnel.estimation.output_reader import Group
 from privacyfunnel.estimation.profile import CertainBounds, FixedMargins, Profile, fit_groups, profile_intervals
 
-METHODS = ("ml", "projection", "inversion")
+METHODS = ("ml", "projection", "inversion", "linear")
 TARGETS = ("table", "population")
+FEW_VALUES = 20  # up to which the most likely shares are told: with more the border of what can be biases them
 UNTOLD = 0.05  # about a standard error, where none is known: a first step of a search
 WORTH = (
     0.9  # of a standard error: what is left of it where groups are calibrated at the cost of a wider kind of interval
@@ -60,15 +63,20 @@ class Shares:
     lower: FloatArray
     upper: FloatArray
     fits: bool  # whether some distribution explains what was seen
+    from_rows: FloatArray | None = None  # the weight that rows have in linear estimates
 
 
-def fit_shares(model: ObservationModel, space: RowSpace, observed: Observations, method: str) -> FloatArray:
+def fit_shares(
+    model: ObservationModel, space: RowSpace, observed: Observations, method: str, noisy: NoisyShares | None = None
+) -> FloatArray:
     """A distribution that explains what was seen: the most likely one, or the one nearest to the unbiased estimate.
 
     Where the protocol hides directions there is no nearest one, and the most likely serves; where nothing but sums of
     bits was read either, all distributions do.
     """
     a = model.inputs
+    if method == "linear":
+        return LinearEstimator.from_observed(model, observed, noisy).project()
     if len(observed.counts) and (method == "ml" or not space.complete):
         return maximum_likelihood(model.likelihood(observed), observed.counts).p
     p = np.full(a, 1 / a)
@@ -91,13 +99,27 @@ class Fit:
     alone: FloatArray  # p, as it is without margins that are known
     prior: FloatArray  # with which rows are completed so that they have the shares p
     calibration: Calibration | None = None  # where margins of the table are known
+    linear: LinearEstimator | None = None  # where estimates are linear, with noisy counts that are public
 
     @classmethod
     def from_observed(
-        cls, model: ObservationModel, space: RowSpace, observed: Observations, settings: EstimationSettings
+        cls,
+        model: ObservationModel,
+        space: RowSpace,
+        observed: Observations,
+        settings: EstimationSettings,
+        noisy: NoisyShares | None = None,
     ) -> Fit:
+        if settings.method == "linear":
+            linear = LinearEstimator.from_observed(model, observed, noisy)
+            return cls(model, space, observed, settings, linear.p, linear.p, linear.p, linear=linear)
         p = fit_shares(model, space, observed, settings.method)
         return cls(model, space, observed, settings, p, p, p)
+
+    @property
+    def noisy(self) -> bool:
+        """Whether noisy counts are used besides the rows."""
+        return self.linear is not None and self.linear.noisy is not None
 
     def calibrate(self, calibration: Calibration) -> Fit:
         """The same where margins are known."""
@@ -116,6 +138,8 @@ class Fit:
 
     def shares(self, functions: FloatArray, identified: BoolArray) -> Shares:
         """Estimates of each of `functions` (a × r) of the original distribution, bounds where it is not identified."""
+        if self.linear is not None:
+            return self._linear_shares(self.linear, functions)
         r = functions.shape[1]
         share, error, lower, upper = np.zeros(r), np.zeros(r), np.zeros(r), np.zeros(r)
         fits = True
@@ -140,6 +164,19 @@ class Fit:
             share, lower, upper = (np.where(exactly, told_exactly, other) for other in (share, lower, upper))
             error = np.where(exactly, 0.0, error)
         return Shares(share, error, lower, upper, fits)
+
+    def _linear_shares(self, linear: LinearEstimator, functions: FloatArray) -> Shares:
+        rows, settings = self.observed.rows, self.settings
+        told = linear.estimate(functions, settings.level, fixed=settings.fixed)
+        lower, upper = told.lower, told.upper
+        if rows < FEW_ROWS:
+            widest = hoeffding_interval(told.share, told.ranges, rows, settings.level)
+            lower, upper = np.minimum(lower, widest[0]), np.maximum(upper, widest[1])
+        if settings.fixed:
+            lower, upper = np.floor(rows * lower + WHOLE) / rows, np.ceil(rows * upper - WHOLE) / rows
+        lower, upper = self._clip_to_certain(functions, np.maximum(lower, 0.0), np.minimum(upper, 1.0))
+        error = np.where(upper - lower <= EXACT, 0.0, told.standard_error)
+        return Shares(np.clip(told.share, lower, upper), error, lower, upper, True, told.from_rows)
 
     def _estimate_identified(self, functions: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         model, rows, settings = self.model, self.observed.rows, self.settings
@@ -217,13 +254,39 @@ class Fit:
         return lower, upper
 
 
+def default_method(
+    model: ObservationModel, noisy: NoisyShares | None = None, exact: KnownMargins | None = None, bootstrap: int = 0
+) -> str:
+    """A method whose intervals cover: the most likely shares where values are few, with what is known of them."""
+    if exact is not None or bootstrap:
+        return model.likely_method
+    return "ml" if noisy is None and model.inputs <= FEW_VALUES else "linear"
+
+
+def check_noisy(
+    noisy: NoisyShares | None, seen: Mapping[Group, Observations], settings: EstimationSettings, model: ObservationModel
+) -> tuple[NoisyShares | None, dict[str, None]]:
+    """Noisy counts, unless they are of other rows than these; and what is to be said about it."""
+    if noisy is None or settings.method != "linear":
+        return None, {}
+    (observed,) = seen.values()
+    if observed.rows != noisy.rows:
+        return None, {
+            f"The noisy counts of the protocol file are those of {noisy.rows:,} rows; here are {observed.rows:,}. They "
+            "were not used: these are other rows.": None
+        }
+    if not LinearEstimator.from_observed(model, observed, noisy).fits():
+        return None, {"The noisy counts of the protocol file do not fit these rows; they were not used.": None}
+    return noisy, {}
+
+
 def calibrate_fits(
     fits: dict[Group, Fit], margins: KnownMargins | None, rows: int | None
 ) -> tuple[dict[Group, Fit], dict[str, None]]:
     """Fits that know the margins, of a table of so many rows; and what is to be said about it, if anything."""
-    if margins is None or rows is None:
-        return fits, {}
     first = next(iter(fits.values()))
+    if margins is None or rows is None or first.linear is not None:
+        return fits, {}
     here = sum(fit.observed.rows for fit in fits.values())
     if not first.settings.fixed or first.settings.bootstrap:
         return fits, {"The exact shares of the protocol file are the table's: they were not used here.": None}

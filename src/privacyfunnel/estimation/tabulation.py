@@ -14,12 +14,20 @@ from privacyfunnel.errors import ColumnError, ParameterError, SizeError
 from privacyfunnel.estimation.calibration import KnownMargins
 from privacyfunnel.estimation.identification import Identification, RowSpace, identify
 from privacyfunnel.estimation.intervals import FEW_ROWS
+from privacyfunnel.estimation.linear import NoisyShares
 from privacyfunnel.estimation.many_values import estimate_many_shares
 from privacyfunnel.estimation.observation import Cells, LargeModel, Observations
-from privacyfunnel.estimation.observation_models import default_method
 from privacyfunnel.estimation.output_reader import Group, OutputReader, attribute_cover, load_sealed
 from privacyfunnel.estimation.results import Cell, Estimates, ShareTable
-from privacyfunnel.estimation.share_estimates import EstimationSettings, Fit, Shares, calibrate_fits
+from privacyfunnel.estimation.share_estimates import (
+    EstimationSettings,
+    Fit,
+    Shares,
+    calibrate_fits,
+    check_noisy,
+    default_method,
+)
+from privacyfunnel.formatting import format_percent
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.protocols.channel_protocol import Labels
 from privacyfunnel.names import validate_columns
@@ -47,16 +55,17 @@ def estimate(
     A release stands for both of its own: `estimate(release)`.
     `columns` lists what to tabulate: a name for one column, a tuple of names for a contingency table; left out, each
     column by itself. `by` names kept columns: the shares are then those within each of their groups. `method` is `ml`,
-    `projection` or `inversion`; left out, the one with the least measured error. Intervals cover the shares of the
-    original table (`target="table"`: only the protocol is random) or of the population it was drawn from.
-    `bootstrap` replaces them by percentiles of so many redrawn tables. Where the owner published the shares of single
-    columns, estimates are calibrated to them, unless `shares` is False: say so where the sanitised rows are others than
+    `projection`, `inversion` or `linear`; left out, one whose intervals cover: `ml` for few values, `linear` for many
+    and where noisy counts of the same table are in the protocol file, which are then used too. Intervals cover the
+    shares of the original table (`target="table"`: only the protocol is random) or of its population.
+    `bootstrap` replaces them by percentiles of so many redrawn tables. Where the owner published shares of single
+    columns, or noisy counts, they are used unless `shares` is False: say so where the sanitised rows are others than
     those the protocol was made for.
 
     Raises
     ------
     SizeError
-        If a table that was asked for by name, or all of them, would take too large a channel of a product or a chain.
+        If a table that was asked for by name, or all of them, would take too large a channel of a chain.
     """
     by = (by,) if isinstance(by, str) else tuple(by)
     if isinstance(protocol, Release):
@@ -66,9 +75,6 @@ def estimate(
         raise ParameterError("an estimate needs the sanitised table beside its protocol; there is none. Name it.")
     sealed = load_sealed(protocol)
     asked = _parse_tables(sealed, columns)
-    settings = EstimationSettings(
-        method or default_method(len(sealed.mechanism.members)), level, target, bootstrap, seed
-    )
     tables: dict[Group, dict[int, ShareTable]] = {}
     too_large: dict[int, SizeError] = {}
     told_of_shares: dict[str, None] = {}
@@ -80,7 +86,11 @@ def estimate(
                 raise
             too_large.update(dict.fromkeys(together, error))
             continue
-        seen = reading.observe(frame, by, distinct=settings.method == "ml")
+        noisy = NoisyShares.from_reader(reading) if shares and not by else None
+        exact = KnownMargins.from_reader(reading) if shares else None
+        chosen = method or default_method(reading.model, noisy, exact, bootstrap)
+        settings = EstimationSettings(chosen, level, target, bootstrap, seed)
+        seen = reading.observe(frame, by, distinct=chosen == "ml")
         many = reading.model.large_model
         if many is not None:
             if shares and sealed.shares is not None:
@@ -93,9 +103,11 @@ def estimate(
             continue
         space = RowSpace.from_means(reading.model.means)
         wanted = {i: _Tabulation.from_reader(reading, space, asked[i]) for i in together}
+        noisy, said = check_noisy(noisy, seen, settings, reading.model)
+        told_of_shares |= said
         fits, said = calibrate_fits(
-            {group: Fit.from_observed(reading.model, space, each, settings) for group, each in seen.items()},
-            KnownMargins.from_reader(reading) if shares else None,
+            {group: Fit.from_observed(reading.model, space, each, settings, noisy) for group, each in seen.items()},
+            exact,
             None if sealed.shares is None else sealed.shares.rows,
         )
         told_of_shares |= said
@@ -186,6 +198,8 @@ class _Tabulation:
 
     def table(self, group: tuple[tuple[str, str], ...], fit: Fit) -> ShareTable:
         identified = self.identification.identified | fit.is_implied(self.functions)
+        if fit.noisy:
+            identified = np.ones_like(identified)
         shares = fit.shares(self.functions, identified)
         return ShareTable(
             columns=self.columns,
@@ -193,7 +207,7 @@ class _Tabulation:
             rows=fit.observed.rows,
             cells=_cells(self.labels, shares, identified),
             sums=() if identified.all() else self._sums(fit),
-            notes=self._notes(fit, identified, fits=shares.fits),
+            notes=self._notes(fit, identified, shares),
             method=fit.settings.method,
         )
 
@@ -209,9 +223,15 @@ class _Tabulation:
         everything = np.ones(len(names), dtype=np.bool_)
         return tuple(zip(members, _cells(names, fit.shares(functions, everything), everything), strict=True))
 
-    def _notes(self, fit: Fit, identified: BoolArray, *, fits: bool) -> tuple[str, ...]:
+    def _notes(self, fit: Fit, identified: BoolArray, shares: Shares) -> tuple[str, ...]:
         notes = []
         untold = int((~identified).sum())
+        if fit.noisy and shares.from_rows is not None:
+            rows, counts = shares.from_rows.mean(), 1 - shares.from_rows.mean()
+            notes.append(
+                f"From the rows and from noisy counts in the protocol file, weighed by their variances: on average "
+                f"{format_percent(rows)} from rows, {format_percent(counts)} from counts."
+            )
         if untold:
             notes.append(
                 f"The protocol does not identify {untold} of {len(self.labels)} shares, however many rows there are; "
@@ -221,7 +241,7 @@ class _Tabulation:
                 notes.append(f"Only the sum of {_format_cells([self.labels[j] for j in members])} is identified.")
         if fit.observed.rows < FEW_ROWS:
             notes.append(_few_rows_note(fit.observed.rows))
-        if not fits:
+        if not shares.fits:
             notes.append(
                 f"No distribution explains these rows at level {fit.settings.level:g}: they may not come from this "
                 "protocol. The bounds were widened until one does."

@@ -74,12 +74,12 @@ def budget_conditions(joint: Joint, attribute: int, epsilon: float) -> FloatArra
     """K of ε-LIP for one attribute, whichever of the others are known (paper, Theorem budget)."""
     loud = math.exp(epsilon)
     rows = []
-    for p_s, p in _known_conditionals(joint, attribute):
+    for p_s, p in side_conditionals(joint, attribute):
         rows += [loud * p - p_s, loud * p_s - p]
     return np.array(rows)
 
 
-def _known_conditionals(joint: Joint, attribute: int) -> Iterator[tuple[FloatArray, FloatArray]]:
+def side_conditionals(joint: Joint, attribute: int) -> Iterator[tuple[FloatArray, FloatArray]]:
     """p(x^j | s, x^J) and p(x^j | x^J) for every s, every set J of other attributes and every x^J."""
     sizes = [len(at.labels) for at in joint.attributes]
     p_sx = np.zeros((joint.c, *sizes))

@@ -67,7 +67,6 @@ LDP_STYLES = {
 SRLIP_STYLES = {
     lip_srlip.LISTED: LineStyle("recipe, vertices of Γ (the paper's way)", BLACK, "X", ":"),
     lip_srlip.RECIPE: LineStyle("recipe: product, ε/3 each", RED, "s", "--"),
-    lip_srlip.SCALED: LineStyle("product, budgets scaled", ORANGE, "^", "-."),
     lip_srlip.SRLIP_BEST: LineStyle("optimal ε-SRLIP", GREEN, "D"),
     lip_srlip.LIP_BEST: LineStyle("optimal ε-LIP", BLUE, "o"),
 }

@@ -7,7 +7,7 @@ A promise for several priors states them: exact probabilities of the secret and 
 integers without a common factor. They are the owner's assumptions, and become public with the promise. A promise for a
 population states its confidence, the rule by which sets of priors follow from counts, below how many rows secrets are
 pooled, and the number of rows, but no count. Whoever has the counts can compute the sets. A private design also states
-its noisy counts, which are public.
+its noisy counts, which are public. One for everybody whose odds are near those of the prior states the factor.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ import numpy as np
 from privacyfunnel.errors import ProtocolFileError
 from privacyfunnel.mechanisms.input_domain import Domain
 from privacyfunnel.model.credal.noisy_sample_rule import NoisySampleRule
+from privacyfunnel.model.credal.odds_range import OddsRange
 from privacyfunnel.model.credal.sample_rule import SampleRule, SeenSecretsRule, check_confidence
 from privacyfunnel.model.joint import INT64_TOTAL, Joint
-from privacyfunnel.model.promises import Population, PopulationPromise, Promise, stated_promise
+from privacyfunnel.model.promises import Population, PopulationPromise, Promise, RobustPromise, stated_promise
 
 PLACES = 4  # of nats
 FIGURES = 4  # of an ε, which may be tiny
@@ -96,6 +97,8 @@ def promise_to_json(promise: Promise) -> dict[str, Any]:
         stated["priors"] = [_prior_to_json(prior) for prior in priors]
     elif promise.population is not None:
         stated["population"] = _population_to_json(promise.population)
+    elif promise.odds is not None:
+        stated["robust"] = str(promise.odds)
     return stated
 
 
@@ -104,6 +107,8 @@ def promise_from_json(content: Mapping[str, Any], domain: Domain) -> Promise:
     if "priors" not in content:
         plain = stated_promise(content["name"], content["epsilon"])
         stated = content.get("population")
+        if "robust" in content:
+            return RobustPromise(plain, OddsRange.parse(content["robust"]))
         return plain if stated is None else PopulationPromise(plain, _population_from_json(stated))
     promise = promise_from_json(content["promise"], domain)
     if (promise.name, promise.epsilon) != (content["name"], content["epsilon"]):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple
 from typing import Protocol as Shape
 
@@ -18,7 +17,7 @@ from privacyfunnel.mechanisms.draw_tally import PooledCounts
 from privacyfunnel.mechanisms.exact_arithmetic import NO_LEAK, ExactLeak, exact_leak
 from privacyfunnel.model.comparisons import Comparisons, Leak
 from privacyfunnel.model.credal.credal_sets import CredalSets
-from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.joint import Joint, cache_with_joint
 from privacyfunnel.model.protocols.channel_protocol import Labels
 
 AT_ONCE = 1 << 18  # pairs of a context and an input that it may be, on the way to the next contexts
@@ -127,7 +126,7 @@ class ChainTally:
                 yield counts[None, mine], step.numerator[None, mine] / UNIT
 
     @property
-    def pooled_counts(self) -> Iterator[PooledCounts]:
+    def pool_counts(self) -> Iterator[PooledCounts]:
         """By the labels that a step shows, over all its contexts, step by step."""
         for counts, step in zip(self._counts, self._mechanism.steps, strict=True):
             starts = step.cell_starts
@@ -170,7 +169,7 @@ def outward_leak(
     return exact_leak(comparisons, above, pair, int(names[output]))
 
 
-@lru_cache(maxsize=1)  # of one release: its outcomes, its codebook and its report all need it
+@cache_with_joint  # of one release: its outcomes, its codebook and its report all need it
 def chain_value_joint(mechanism: ContextTree, joint: Joint) -> tuple[tuple[IntArray, FloatArray], ...]:
     """p(x, y) of each column and the labels it shows, over all contexts: a label may stand for others in each."""
     sizes = [len(at.labels) for at in joint.attributes]

@@ -48,7 +48,7 @@ class DrawTally(Shape):
         """Tables of counts with the chances they should follow, a row per independent draw."""
 
     @property
-    def pooled_counts(self) -> Iterable[PooledCounts]:
+    def pool_counts(self) -> Iterable[PooledCounts]:
         """What is shown over all inputs together, for each part of a record that is drawn by itself.
 
         Parts that are published one after the other come in that order: given the earlier ones, the rows of a later
@@ -96,7 +96,7 @@ class ChannelTally:
         return list(zip(self._counts, self._channels, strict=True))
 
     @property
-    def pooled_counts(self) -> Iterator[PooledCounts]:
+    def pool_counts(self) -> Iterator[PooledCounts]:
         """By output, channel by channel."""
         for counts, channel in self.rows:
             drawn = counts.sum(axis=1)
@@ -147,7 +147,7 @@ class UnaryEncodingTally:
         return [(np.stack([heads, drawn - heads], axis=1), coins)]
 
     @property
-    def pooled_counts(self) -> list[PooledCounts]:
+    def pool_counts(self) -> list[PooledCounts]:
         """By member: its own rows hold it with chance 1/2, all others with that of a foreign."""
         own, others, foreign = self._drawn, self._drawn.sum() - self._drawn, self._foreign
         expected, variance = own / 2 + others * foreign, own / 4 + others * foreign * (1 - foreign)

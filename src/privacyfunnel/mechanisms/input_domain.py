@@ -36,7 +36,7 @@ class Domain:
     """What a protocol's inputs are. Public: it names columns and labels, and never says how often one occurs."""
 
     attributes: tuple[Attribute, ...]
-    combos: IntArray  # the combinations of labels that are inputs, in order
+    combos: IntArray  # the combinations of labels that are inputs, in order; none where they are not listed
     secret_columns: tuple[str, ...]
     secrets: tuple[str, ...] = ()  # the secret's labels, in order; only where the protocol sees the secret
     bins: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # the edges of columns that were numbers
@@ -50,6 +50,11 @@ class Domain:
     def from_joint(cls, joint: Joint, sees_secret: bool) -> Domain:
         """The domain of a joint."""
         return cls(joint.attributes, joint.combos, (joint.secret_name,), joint.secrets if sees_secret else ())
+
+    @property
+    def lists_combinations(self) -> bool:
+        """Whether inputs are the combinations of a list; else every combination of labels is one."""
+        return len(self.combos) > 0
 
     @property
     def values(self) -> tuple[Labels, ...]:
@@ -93,7 +98,7 @@ class Domain:
                 }
                 for at in self.attributes
             ],
-            "combinations": None if self._is_plain else self.combos.tolist(),
+            "combinations": None if self._is_plain or not self.lists_combinations else self.combos.tolist(),
         }
 
     @classmethod
@@ -103,9 +108,10 @@ class Domain:
         attributes = tuple(Attribute(p["column"], tuple(p["labels"])) for p in published)
         combos = content["combinations"]
         if combos is None:
-            if len(attributes) > 1:
+            unlisted = "tables" in content.get("model", {})  # of a tree
+            if len(attributes) > 1 and not unlisted:
                 raise ProtocolFileError("combinations must be listed for several columns; they are not. Make it again.")
-            combos = [[code] for code in range(len(attributes[0].labels))]
+            combos = [] if unlisted else [[code] for code in range(len(attributes[0].labels))]
         if any(len(combo) != len(attributes) for combo in combos):
             raise ProtocolFileError("every combination must name a label of each column; some do not. Make it again.")
         domain = cls(
@@ -164,7 +170,7 @@ def _check_rule(rule: Mapping[str, Any]) -> Mapping[str, Any]:
 def _check_combinations(domain: Domain) -> None:
     """Every input is a combination of labels that there are, and all differ."""
     combos, sizes = domain.combos, [len(at.labels) for at in domain.attributes]
-    if not len(combos) or (combos < 0).any() or (combos >= np.array(sizes)).any():
+    if (combos < 0).any() or (combos >= np.array(sizes)).any():
         raise ProtocolFileError("every combination must name labels of its columns; some do not.")
     if len(np.unique(combos, axis=0)) < len(combos):
         raise ProtocolFileError("every combination must be listed once; some are listed twice.")

@@ -63,8 +63,13 @@ class Mechanism(ABC):
     kind: ClassVar[str]
     check_method: ClassVar[str]  # how `worst` computes, in words
     no_table_reason: ClassVar[str] = ""  # why it is not `listed`, in words
+    lists_inputs: ClassVar[bool] = True  # whether inputs are numbers of a list; else records, as codes of their labels
     measures_parts: ClassVar[bool] = False  # whether `worst` takes events that are parts of their conditions
     sees_secret: bool
+
+    def describe_check(self) -> str:
+        """How its promise is checked, in words."""
+        return self.check_method
 
     @property
     @abstractmethod

@@ -26,6 +26,7 @@ FORMAT = "privacyfunnel protocol"
 VERSION = 1  # of the file; a reader refuses others
 MOST_BYTES = 1 << 26  # of a file: 64 MB of JSON take about a gigabyte once they are read
 SEPARATORS = (",", ":")  # where entries are many
+REMOVED = {"product": "the method optimal or chain"}  # kinds of earlier versions, and what replaces them
 LEVELS = 3  # of objects and lists whose items have a line each: a row of a mechanism has one
 MOST_DIGITS = 18  # of a whole number, all of which are counts of something; larger ones are written as text
 
@@ -98,6 +99,12 @@ def from_text(text: str, name: str) -> dict[str, Any]:
     if stated != digest:
         raise ProtocolFileError(
             f"'{name}' was damaged or altered: its content does not match its digest. Make it again."
+        )
+    kind = content.get("kind")
+    if isinstance(kind, str) and kind in REMOVED:
+        raise ProtocolFileError(
+            f"'{name}' draws by the method {kind}, which this version no longer has. Read it with the "
+            f"version that wrote it, or make the release again with {REMOVED[kind]}."
         )
     try:
         check_form({**content, "digest": stated})

@@ -22,26 +22,33 @@ ones, which `decoy_slacks.py` proves. Records that the model rules out are alway
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privacyfunnel.arrays import BoolArray, FloatArray, IntArray, WordArray, freeze
-from privacyfunnel.errors import ParameterError, ProtocolFileError, SolverError
-from privacyfunnel.mechanisms.exact_arithmetic import exp_below
-from privacyfunnel.mechanisms.sampling import RandomWords
+from privacyfunnel.arrays import BoolArray, FloatArray, IntArray, Matrix, WordArray, freeze
+from privacyfunnel.errors import ParameterError, ProtocolFileError, SizeError, SolverError
+from privacyfunnel.mechanisms.draw_tally import DrawTally
+from privacyfunnel.mechanisms.exact_arithmetic import ExactLeak, exp_below, float_below
+from privacyfunnel.mechanisms.mechanism import DescribableProtocol, Mechanism, Model, ObservationModels
+from privacyfunnel.mechanisms.sampling import KeyStream, RandomWords
+from privacyfunnel.model.comparisons import Comparisons
+from privacyfunnel.model.credal.credal_sets import CredalSets
+from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
+from privacyfunnel.model.protocols.channel_protocol import Labels
+from privacyfunnel.model.protocols.sparse_protocol import Measurable
 from privacyfunnel.model.published.tree_model import UNIT, CodeArray, TreeModel
 
 LEVELS = 1 << 12  # of the features r / (1 + r) by which records are classified
 KEEP_BITS = 63  # of the probability of publishing a record itself
 MOST_ROUNDS = 1 << 20  # of proposals: a design accepts one in a thousand at least
+SHARES_SEED, SIMULATED = 6, 1 << 16  # of records that stand for synthetic ones where shares are told
+MOST_PROOF_RECORDS = 1 << 24
 PROPOSALS = 1 << 14  # that are made at a time where few records wait for one
 _TABLES = ("prototypes", "largest", "acceptance", "slacks")
 CHUNK = 1 << 18  # records that are drawn together
@@ -66,14 +73,14 @@ class SecretEvents:
     def from_promise(cls, promise: Promise, secrets: int, attributes: int) -> SecretEvents:
         """The events of a promise about everybody, whoever looks at the table and knows no record's values."""
         blocks = list(promise.group_pairs(secrets, attributes, sees_secret=False))
-        if len(blocks) != 1 or blocks[0].known or promise.population is not None or promise.components is not None:
+        others = promise.population is not None or promise.components is not None or promise.odds is not None
+        if len(blocks) != 1 or blocks[0].known or others:
             raise ParameterError(
                 "Real or synthetic records keep promises about everybody under one model, such as LIP and LDP; "
-                f"{promise.name} compares {len(blocks)} kinds of people. Promise LIP, or publish fewer columns by "
-                "another method."
+                f"this {promise.name} is about more. Promise LIP alone, or publish fewer columns by another method."
             )
         pairs = blocks[0].pairs
-        return cls(blocks[0].groups, np.concatenate([pairs, pairs[:, ::-1]]), _float_below(exp_below(promise.epsilon)))
+        return cls(blocks[0].groups, np.concatenate([pairs, pairs[:, ::-1]]), float_below(exp_below(promise.epsilon)))
 
     def weights(self, shares: IntArray) -> FloatArray:
         """p̃(s | E), events × secrets: each is a quotient of two integers, rounded once."""
@@ -97,8 +104,61 @@ class SecretEvents:
         return found
 
 
+class UnlistedMechanism(Mechanism):
+    """A mechanism for which any combination of labels is an input, a record of codes, also one that was never seen.
+
+    What needs a list of inputs or outputs is not computed: those who ask get None, or a `SizeError` that says so.
+    """
+
+    lists_inputs: ClassVar[bool] = False
+    no_table_reason: ClassVar[str] = "any combination of labels is an input of this mechanism, and none is listed"
+    sees_secret = False
+
+    @property
+    def inputs(self) -> int:
+        return 0
+
+    @property
+    def protocol(self) -> DescribableProtocol:
+        self._refuse()
+
+    def worst(self, comparisons: Comparisons) -> ExactLeak:
+        self._refuse()
+
+    def worst_credal_leak(self, sets: CredalSets) -> ExactLeak:
+        self._refuse()
+
+    def restrict_inputs(self, inputs: IntArray) -> Self:
+        return self
+
+    def measurable_protocol(self, most: int) -> Measurable | None:
+        return None
+
+    def tally(self) -> DrawTally:
+        self._refuse()
+
+    def value_joint(self, joint: Joint) -> tuple[tuple[IntArray, Matrix], ...]:
+        self._refuse()
+
+    def likely_probability(self, likely: Sequence[IntArray], joint: Joint) -> float:
+        self._refuse()
+
+    def unchanged_outputs(self, labels: Sequence[tuple[str, ...]], combos: IntArray) -> NDArray[Any]:
+        return combos
+
+    def observation(self, shapes: ObservationModels[Model]) -> Model:
+        self._refuse()
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any], sees_secret: bool, combos: IntArray) -> Self:
+        raise ProtocolFileError(f"a {cls.kind} mechanism is read with its model; this file states none. Make it again.")
+
+    def _refuse(self) -> NoReturn:
+        raise SizeError(f"This is measured where outputs can be listed; {self.no_table_reason}.")
+
+
 @dataclass(frozen=True, eq=False)
-class RealOrSynthetic:
+class RealOrSynthetic(UnlistedMechanism):
     """The integers of the mechanism; its guarantee stands on `slacks`."""
 
     model: TreeModel
@@ -107,8 +167,10 @@ class RealOrSynthetic:
     largest: IntArray  # classes: a_k over 2^32
     acceptance: IntArray  # classes × classes: α over 2^32
     slacks: IntArray  # classes × pairs of events: σ over 2^32
+    proof_records: int = 0  # of each sample of the simulation that proved the slacks; 0 where combinations were listed
 
     kind: ClassVar[str] = "real-or-synthetic"
+    check_method: ClassVar[str] = "by construction for every record there can be"
 
     def __post_init__(self) -> None:
         k, c = len(self.prototypes), len(self.model.shares)
@@ -119,6 +181,10 @@ class RealOrSynthetic:
         for array, most in ((self.prototypes, LEVELS), (self.largest, UNIT), (self.acceptance, UNIT)):
             if (array < 0).any() or (array > most).any():
                 raise ParameterError("Prototypes and probabilities must be integers up to their unit; some are not.")
+        if not 0 <= self.proof_records <= MOST_PROOF_RECORDS:
+            raise ParameterError(
+                f"A proof takes up to {MOST_PROOF_RECORDS:,} records; this one {self.proof_records:,}."
+            )
         if (self.slacks < 0).any() or not self.acceptance.any(axis=1).all():
             raise ParameterError("Slacks must not be negative, and every class must accept synthetic records.")
         for name in _TABLES:
@@ -128,6 +194,15 @@ class RealOrSynthetic:
     def events(self) -> SecretEvents:
         """What the promise compares."""
         return SecretEvents.from_promise(self.promise, len(self.model.shares), len(self.model.attributes))
+
+    def describe_check(self) -> str:
+        if not self.proof_records:
+            return f"{self.check_method}, from all combinations of labels"
+        return f"{self.check_method}, but for a chance of 1e-9 that a public simulation of the model is wrong"
+
+    @property
+    def columns(self) -> tuple[Labels, ...]:
+        return tuple(attribute.labels for attribute in self.model.attributes)
 
     @property
     def classes(self) -> int:
@@ -174,12 +249,43 @@ class RealOrSynthetic:
         found[~np.isfinite(ratios[:, 0])] = 0.0
         return np.floor(np.ldexp(found, KEEP_BITS)).astype(np.uint64)
 
+    def keep_probabilities(self, codes: NDArray[np.integer[Any]]) -> FloatArray:
+        """a(x) of records with these codes, in floats."""
+        ratios = self.model.ratios(codes)
+        return np.asarray(self.keep_numerators(ratios, self.classify(ratios)) / 2.0**KEEP_BITS)
+
+    def unchanged_probability(self, own: NDArray[Any], joint: Joint) -> float:
+        """The mean of a(x): that a synthetic record is the same by accident is left out."""
+        return float(joint.p_x @ self.keep_probabilities(joint.combos))
+
+    def output_shares(self, joint: Joint) -> tuple[tuple[IntArray, FloatArray, FloatArray], ...]:
+        """For each column its labels, the share of each, and the share among published records: real ones as they are,
+        synthetic ones as simulated."""
+        known = self.model.ratios(joint.combos)
+        classes = self.classify(known)
+        keep = self.keep_numerators(known, classes) / 2.0**KEEP_BITS
+        replaced = np.bincount(classes, joint.p_x * (1.0 - keep), self.classes)
+        stream = KeyStream.from_seed(SHARES_SEED)
+        words = np.stack([stream.words(0, SIMULATED, draw=draw) for draw in range(self.model.words_per_record)])
+        proposals, of_class = self.propose(words)
+        alpha, shares = self.acceptance / UNIT, np.bincount(of_class, minlength=self.classes) / SIMULATED
+        weights = (replaced / np.maximum(alpha @ shares, 1e-12) @ alpha)[of_class]
+        weights *= replaced.sum() / max(float(weights.sum()), 1e-300)
+        found = []
+        for j, labels in enumerate(self.columns):
+            own = np.bincount(joint.combos[:, j], joint.p_x, len(labels)).astype(np.float64)
+            shown = np.bincount(joint.combos[:, j], joint.p_x * keep, len(labels)).astype(np.float64)
+            shown += np.bincount(proposals[:, j], weights, len(labels))
+            found.append((np.arange(len(labels), dtype=np.int64)[:, None], own, shown))
+        return tuple(found)
+
     # -- drawing -----------------------------------------------------------------------------------------------
 
-    def draw(self, codes: NDArray[np.integer[Any]], random_words: RandomWords) -> CodeArray:
+    def draw(self, codes: NDArray[Any], random_words: RandomWords) -> CodeArray:
         """What records with these codes, n × columns, become: chosen by their own words and nothing else.
 
-        Draw number 0 decides between real and synthetic; every proposal takes the same number of words after it.
+        Draw number 0 decides between real and synthetic; every proposal takes the same number of words after it. A
+        record with a value that the model does not know (−1) becomes the first proposal, whatever it holds.
         """
         published = np.array(codes, dtype=np.int32)
         for start in range(0, len(codes), CHUNK):
@@ -187,19 +293,22 @@ class RealOrSynthetic:
         return published
 
     def _draw_chunk(self, published: CodeArray, random_words: RandomWords) -> None:
+        unknown: BoolArray = np.any(published < 0, axis=1)
+        published[unknown] = 0
         ratios = self.model.ratios(published)
         classes = self.classify(ratios)
         keep = self.keep_numerators(ratios, classes)
+        keep[unknown] = 0
         rows = np.flatnonzero((random_words.word(0) >> np.uint64(64 - KEEP_BITS)) >= keep)
         per_proposal, first = self.model.words_per_record + 1, 1
         while len(rows):
             rounds = min(max(PROPOSALS // len(rows), 1), 64)
             draws = np.arange(first, first + rounds * per_proposal)
-            words = random_words.scattered_words(rows, draws).reshape(rounds, per_proposal, len(rows))
+            words = random_words.scatter_words(rows, draws).reshape(rounds, per_proposal, len(rows))
             proposals, of_class = self.propose(words.transpose(1, 0, 2).reshape(per_proposal, -1)[1:])
             chance = self.acceptance[np.tile(classes[rows], rounds), of_class].astype(np.uint64)
             accepted = (words[:, 0].reshape(-1) & np.uint64(UNIT - 1)) < chance
-            accepted = accepted.reshape(rounds, len(rows))
+            accepted = accepted.reshape(rounds, len(rows)) | unknown[rows]
             some = np.flatnonzero(accepted.any(axis=0))
             published[rows[some]] = proposals[accepted.argmax(axis=0)[some] * len(rows) + some]
             rows = rows[~accepted.any(axis=0)]
@@ -217,17 +326,18 @@ class RealOrSynthetic:
     # -- files -------------------------------------------------------------------------------------------------
 
     def to_json(self) -> dict[str, Any]:
-        """The integers of the mechanism; the promise and the labels stand elsewhere in a protocol file."""
-        return {"model": self.model.to_json(), **{name: getattr(self, name).tolist() for name in _TABLES}}
+        """The integers of the mechanism; the model, the promise and the labels stand elsewhere in a protocol file."""
+        return {**{name: getattr(self, name).tolist() for name in _TABLES}, "proof_records": self.proof_records}
 
     @classmethod
-    def from_json(cls, content: Mapping[str, Any], model: TreeModel, promise: Promise) -> RealOrSynthetic:
+    def restore(cls, content: Mapping[str, Any], model: TreeModel, promise: Promise) -> RealOrSynthetic:
         """The mechanism that a protocol file states, on the model it states."""
         try:
-            return cls(model, promise, *(np.array(content[name], dtype=np.int64) for name in _TABLES))
-        except (KeyError, TypeError, ValueError, OverflowError):
+            tables = {name: np.array(content[name], dtype=np.int64) for name in _TABLES}
+            return cls(model=model, promise=promise, proof_records=int(content["proof_records"]), **tables)
+        except (KeyError, TypeError, ValueError, OverflowError, ParameterError):
             raise ProtocolFileError(
-                "Real or synthetic records are stated in tables of integers; these are not."
+                "Real or synthetic records are stated in tables of integers, one size for all; these are not."
             ) from None
 
 
@@ -237,9 +347,3 @@ def quantise_ratios(ratios: FloatArray) -> FloatArray:
     possible /= 1.0 + possible
     possible *= LEVELS
     return np.floor(possible, out=possible)
-
-
-def _float_below(number: Fraction) -> float:
-    """The largest float that is not above a fraction."""
-    nearest = float(number)
-    return nearest if Fraction(nearest) <= number else math.nextafter(nearest, -math.inf)

@@ -53,7 +53,7 @@ class RandomWords(Shape):
     def part(self, start: int, stop: int) -> RandomWords:
         """The words of the rows from number `start` among these up to number `stop`."""
 
-    def scattered_words(self, rows: IntArray, draws: IntArray) -> WordArray:
+    def scatter_words(self, rows: IntArray, draws: IntArray) -> WordArray:
         """The words of some of these rows in some draw numbers: draws × rows."""
 
 
@@ -82,9 +82,9 @@ class StreamRows:
         """The words of some of these rows."""
         return StreamRows(self.stream, self.first_row + start, min(stop, self.n) - start)
 
-    def scattered_words(self, rows: IntArray, draws: IntArray) -> WordArray:
+    def scatter_words(self, rows: IntArray, draws: IntArray) -> WordArray:
         """The words of some of these rows in some draw numbers."""
-        return self.stream.scattered_words(np.uint64(self.first_row) + rows.astype(np.uint64), draws)
+        return self.stream.scatter_words(np.uint64(self.first_row) + rows.astype(np.uint64), draws)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -130,7 +130,7 @@ class KeyStream:
             )
         return self._words(first_row, n, draw)
 
-    def scattered_words(self, rows: WordArray, draws: IntArray) -> WordArray:
+    def scatter_words(self, rows: WordArray, draws: IntArray) -> WordArray:
         """The words of any rows in any draw numbers, draws × rows: the same as by `words`, one block of AES each."""
         counters = np.empty((len(draws), len(rows), 2), dtype=">u8")
         counters[:, :, 0], counters[:, :, 1] = draws[:, None], rows >> np.uint64(1)
@@ -239,12 +239,22 @@ class IdentityWords:
     _word_key: bytes = field(repr=False)
 
     def rows(self, octets: NDArray[np.uint8], lengths: IntArray, inputs: IntArray) -> IdentityRows:
-        """The words of rows with these ids of so many bytes, filled up with zeros to whole blocks, and these inputs."""
+        """The words of rows with these ids of so many bytes, filled up with zeros to whole blocks, and these inputs.
+
+        An input is a number, or a record of codes, n × columns: then its codes are as many blocks for every row.
+        """
         if octets.shape[1] % BLOCK or len(octets) != len(inputs):
             raise ParameterError("ids must come in whole blocks, one for each row; they do not.")
-        head = np.empty((len(inputs), 2), dtype="<u8")
-        head[:, 0], head[:, 1] = lengths, inputs
+        head = np.zeros((len(inputs), 2), dtype="<u8")
+        head[:, 0] = lengths
+        if inputs.ndim == 1:
+            head[:, 1] = inputs
         tag = _encrypt(self._tag_key, head.view(np.uint8))
+        if inputs.ndim == 2:
+            codes = np.zeros((len(inputs), -(-inputs.shape[1] // 4) * 4), dtype="<i4")
+            codes[:, : inputs.shape[1]] = inputs
+            for start in range(0, codes.shape[1], 4):
+                tag = _encrypt(self._tag_key, tag ^ np.ascontiguousarray(codes[:, start : start + 4]).view(np.uint8))
         for start in range(0, octets.shape[1], BLOCK):
             # An id that has ended keeps its tag, so that no other id changes it.
             mine = np.flatnonzero(lengths > start)
@@ -272,7 +282,7 @@ class IdentityRows:
         """The words of some of these rows."""
         return IdentityRows(self._word_key, self.tags[start:stop])
 
-    def scattered_words(self, rows: IntArray, draws: IntArray) -> WordArray:
+    def scatter_words(self, rows: IntArray, draws: IntArray) -> WordArray:
         """The words of some of these rows in some draw numbers."""
         numbers = np.zeros((len(draws), 1, 2), dtype="<u8")
         numbers[:, 0, 0] = draws

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.atomic_files import atomic_file
-from privacyfunnel.deprecation import DeprecatedAlias
 from privacyfunnel.errors import (
     DistributionError,
     GuaranteeError,
@@ -35,20 +34,21 @@ from privacyfunnel.mechanisms.certificate import (
 )
 from privacyfunnel.mechanisms.chain import ChainMechanism
 from privacyfunnel.mechanisms.channel import ChannelMechanism
+from privacyfunnel.mechanisms.decoy_slacks import PROOF_SEED, check_slacks
 from privacyfunnel.mechanisms.exact_arithmetic import NO_LEAK, ExactLeak, exp_below, larger_leak
+from privacyfunnel.mechanisms.file_parts import parse_channel, parse_model, parse_shares
 from privacyfunnel.mechanisms.forced_mechanism import ForcedResponseMechanism
 from privacyfunnel.mechanisms.input_domain import (
     ColumnShares,
     Domain,
-    shares_from_json,
     shares_to_json,
     substitutes_from_json,
     substitutes_to_json,
 )
 from privacyfunnel.mechanisms.mechanism import DescribableProtocol, Mechanism
 from privacyfunnel.mechanisms.outcomes import Outcomes, outcomes_from_json, outcomes_to_json
-from privacyfunnel.mechanisms.product import ProductMechanism
 from privacyfunnel.mechanisms.protocol_file import content_digest, find_protocol, from_text, read_text, to_text
+from privacyfunnel.mechanisms.real_or_synthetic import RealOrSynthetic
 from privacyfunnel.mechanisms.sampling import KeyStream, WordStream
 from privacyfunnel.mechanisms.unary_mechanism import UnaryEncodingMechanism
 from privacyfunnel.model.information import entropy
@@ -57,10 +57,11 @@ from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.protocols.channel_protocol import Protocol
 from privacyfunnel.model.protocols.comparable import Comparable
 from privacyfunnel.model.protocols.forced_response import ForcedResponse
-from privacyfunnel.model.protocols.product_protocol import ProductProtocol
 from privacyfunnel.model.protocols.sparse_protocol import SparseProtocol
 from privacyfunnel.model.protocols.unary_encoding import UnaryEncoding
+from privacyfunnel.model.published.published_model import PublishedModel
 from privacyfunnel.model.published.table_model import TableModel
+from privacyfunnel.model.published.wide_model import WideModel
 
 # Integers of 64 bits cannot make S and Y exactly independent unless Y says nothing at all. A promise smaller than this
 # is certified at this size, and the certificate says so.
@@ -68,10 +69,15 @@ SMALLEST_EPSILON = 2.0**-30
 NOT_RETURNED = "It was not returned and no row was sanitised."
 FEWEST_BITS = 20  # a sliver of up to 2^-20 makes up for rounding
 NATS = 1e-9  # by how much rounding may bring stated amounts of information out of order
-DISTRIBUTION = 1e-9  # by how much rounding may keep a stated distribution from summing to 1
 MECHANISMS: Mapping[str, type[Mechanism]] = {
     law.kind: law
-    for law in (ChannelMechanism, UnaryEncodingMechanism, ProductMechanism, ChainMechanism, ForcedResponseMechanism)
+    for law in (
+        ChannelMechanism,
+        UnaryEncodingMechanism,
+        ChainMechanism,
+        ForcedResponseMechanism,
+        RealOrSynthetic,
+    )
 }
 
 
@@ -92,26 +98,29 @@ class SealedProtocol:
     for_publication: bool = True  # False where the draw came from a seed, which someone may guess
     substitutes: IntArray | None = None  # inputs that stand for values which are not known, where there are any
     shares: ColumnShares | None = None  # of the published columns, where their owner publishes them
-    model: TableModel | None = None  # the prior that the promise is about, where it is published
-
-    law = DeprecatedAlias("mechanism")
-    certified_on = DeprecatedAlias("certified_inputs")
+    model: PublishedModel | None = None  # the prior that the promise is about, where it is published
 
     @property
     def sees_secret(self) -> bool:
         """Whether the draw depends on the secret too."""
         return self.mechanism.sees_secret
 
-    @property
-    def model_joint(self) -> Joint:
-        """p̃, where it is published."""
+    def require_model(self) -> PublishedModel:
+        """The published model, or an error where there is none."""
         if self.model is None:
             raise ParameterError(
                 "A promise is checked from the file alone where its prior is a published model; this one is about the "
                 f"rows of its table. Name the table, or make the protocol with {hint('prior', 'model')}."
             )
-        domain = self.domain
-        return self.model.joint(domain.attributes, domain.combos, " & ".join(domain.secret_columns))
+        return self.model
+
+    @property
+    def model_joint(self) -> Joint:
+        """p̃ as a list of values, where it is published and they are listed."""
+        domain, model = self.domain, self.require_model()
+        if not isinstance(model, TableModel):
+            raise SizeError("A joint distribution lists all values of a model; this one has too many. Draw from it.")
+        return model.joint(domain.attributes, domain.combos, " & ".join(domain.secret_columns))
 
     @property
     def has_noisy_design(self) -> bool:
@@ -220,6 +229,8 @@ class SealedProtocol:
     def digest(self) -> bytes:
         """What tells protocols apart that draw differently: of the domain and the integers, and nothing else."""
         drawn = {**self.domain.to_json(), "kind": self.mechanism.kind, "law": self.mechanism.to_json()}
+        if self.model is not None and not self.mechanism.lists_inputs:  # synthetic records are drawn from it
+            drawn |= {"model": self.model.to_json(), "promise": promise_to_json(self.promise)}
         return content_digest(drawn)
 
     @staticmethod
@@ -234,7 +245,13 @@ class SealedProtocol:
         kept, whole, bound = (certificate[f"{name}_nats"] for name in ("information", "entropy", "bound"))
         if not (0 <= kept <= whole + NATS and (bound is None or bound >= kept - NATS)):
             raise ProtocolFileError("the information kept must lie between 0 and its bounds; it does not.")
-        law = MECHANISMS[content["kind"]].from_json(content["law"], content["sees_secret"], domain.combos)
+        model = parse_model(content, domain, promise)
+        if isinstance(model, WideModel):
+            law: Mechanism = RealOrSynthetic.restore(content["law"], model.tree, promise)
+        else:
+            law = MECHANISMS[content["kind"]].from_json(content["law"], content["sees_secret"], domain.combos)
+        if domain.lists_combinations != law.lists_inputs:
+            raise ProtocolFileError("combinations must be listed exactly where they are inputs; it is not so.")
         inputs = len(domain.combos) * (len(domain.secrets) if law.sees_secret else 1)
         if law.inputs != inputs:
             raise ProtocolFileError(f"the law must have a row for each of {inputs} inputs; it has {law.inputs}.")
@@ -251,12 +268,12 @@ class SealedProtocol:
             information_error=float(certificate.get("information_error_nats", 0.0)),
             entropy=float(whole),
             bound=None if bound is None else float(bound),
-            induced=None if content["induced"] is None else _parse_channel(content["induced"], domain, law),
+            induced=None if content["induced"] is None else parse_channel(content["induced"], domain, law),
             for_publication=content["for_publication"],
             outcomes=outcomes_from_json(content, law, domain),
             substitutes=substitutes_from_json(content, len(domain.combos), law.sees_secret),
-            shares=_parse_shares(content, domain, promise),
-            model=_parse_model(content, domain, promise, law),
+            shares=parse_shares(content, domain, promise),
+            model=model,
         )
 
 
@@ -318,6 +335,22 @@ def certify(mechanism: Mechanism, promise: Promise, joint: Joint, otherwise: str
     return _certified_epsilon(worst, promise)
 
 
+def certify_at_model(sealed: SealedProtocol, otherwise: str = NOT_RETURNED) -> float:
+    """The ε of records at the published model, from the file alone; raises where it is above what was promised.
+
+    In exact arithmetic where values are listed. Else the guard of every record is exact, and the slacks that it stands
+    on are proved again: by listing, or by the simulation of the file, which is wrong with probability 1e-9 at most.
+    """
+    law = sealed.mechanism
+    if not isinstance(law, RealOrSynthetic):
+        return certify(law, sealed.promise, sealed.model_joint, otherwise)
+    try:
+        check_slacks(law, KeyStream.from_seed(PROOF_SEED), law.proof_records)
+    except GuaranteeError:
+        raise _guarantee_error(sealed.promise, sealed.promise.epsilon, otherwise, "its slacks are not proved") from None
+    return sealed.promise.epsilon
+
+
 def exact_worst_leak(mechanism: Mechanism, promise: Promise, joint: Joint) -> ExactLeak:
     """The largest ratio that the promise compares, over all its pairs of events and all outputs."""
     worst = NO_LEAK
@@ -356,11 +389,6 @@ def _(protocol: UnaryEncoding, joint: Joint, sliver: float) -> UnaryEncodingMech
 
 
 @build_mechanism.register
-def _(protocol: ProductProtocol, joint: Joint, sliver: float) -> ProductMechanism:
-    return ProductMechanism.from_protocol(protocol.mix_constant(joint, sliver) if sliver else protocol)
-
-
-@build_mechanism.register
 def _(protocol: ForcedResponse, joint: Joint, sliver: float) -> ForcedResponseMechanism:
     return ForcedResponseMechanism.from_protocol(protocol.mix_constant(sliver) if sliver else protocol)
 
@@ -385,45 +413,6 @@ def _induced_channel(mechanism: Mechanism, joint: Joint) -> FloatArray | None:
     if table is None:
         return None
     return np.asarray(table.joint_with_values(joint) / joint.p_x[:, None])
-
-
-def _parse_channel(rows: list[list[float]], domain: Domain, mechanism: Mechanism) -> FloatArray:
-    """The channel from values to outputs that a file states: a distribution over the law's outputs for every value."""
-    values, listed = len(domain.combos), mechanism.table_protocol
-    outputs = 0 if listed is None else len(listed.outputs)
-    if len(rows) != values or any(len(row) != outputs for row in rows):
-        raise ProtocolFileError(
-            f"the channel from values to outputs must have a chance for each of {values} values and {outputs} outputs; "
-            "it has not. Make the file again."
-        )
-    channel = np.array(rows, dtype=np.float64)
-    if not bool((np.abs(channel.sum(axis=1) - 1) <= DISTRIBUTION).all()):
-        raise ProtocolFileError(f"the channel from {values} values to outputs must be distributions; it is not.")
-    return channel
-
-
-def _parse_shares(content: Mapping[str, Any], domain: Domain, promise: Promise) -> ColumnShares | None:
-    """The shares that a file states; a private design has none, for they would undo its noise."""
-    shares, people = shares_from_json(content, domain), promise.population
-    if shares is not None and people is not None and people.rule.design_epsilon is not None:
-        raise ProtocolFileError("a private design must not state exact shares; it does.")
-    return shares
-
-
-def _parse_model(content: Mapping[str, Any], domain: Domain, promise: Promise, law: Mechanism) -> TableModel | None:
-    """The model that a file states: of its values, with the ε that its records leave of the whole."""
-    if "model" not in content:
-        return None
-    model = TableModel.from_json(content["model"])
-    if model.weights.shape[1] != len(domain.combos):
-        raise ProtocolFileError(
-            f"a model must have a column for each of {len(domain.combos)} values; it has {model.weights.shape[1]}."
-        )
-    if Fraction(promise.epsilon) + model.epsilon > model.total:
-        raise ProtocolFileError("the ε of records and model must add up to the whole ε at most; it is more.")
-    if law.sees_secret or promise.population is not None or "shares" in content:
-        raise ProtocolFileError("a protocol with a published model must not see the secret nor state exact shares.")
-    return model
 
 
 def _ratio_limit(promise: Promise) -> Fraction:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from importlib import import_module
-from typing import Any, Protocol
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privacyfunnel.arrays import FloatArray, IntArray, freeze
-from privacyfunnel.deprecation import DeprecatedAlias
 from privacyfunnel.errors import DistributionError
 from privacyfunnel.notebook_html import MOST_ROWS, facts_html, table_html
 
+Made = TypeVar("Made")
+Found = TypeVar("Found")
+More = ParamSpec("More")
 INT64_TOTAL = 2**62  # below this a sum of weights cannot overflow an int64
 
 
@@ -44,7 +48,7 @@ class Attribute:
     labels: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Joint:
     r"""p(s, x): a row per secret value, a column per published value.
 
@@ -261,9 +265,6 @@ class Joint:
         """The sum of all weights."""
         return int(self.weights.sum())
 
-    onto = DeprecatedAlias("project")
-    relabelled = DeprecatedAlias("relabel")
-
     # -- smaller tables ----------------------------------------------------------------------------------------
 
     def project(self, attributes: Sequence[int]) -> Joint:
@@ -344,3 +345,19 @@ def _exact_integers(table: FloatArray) -> NDArray[Any]:
     out[:] = [n * (scale // d) for n, d in ratios]
     common = math.gcd(*out) or 1
     return (out // common).reshape(table.shape)
+
+
+def cache_with_joint(
+    measure: Callable[Concatenate[Made, Joint, More], Found],
+) -> Callable[Concatenate[Made, Joint, More], Found]:
+    """Keep the last measurement of a joint while the joint lives, and no longer: it tells the owner's counts."""
+    kept: WeakKeyDictionary[Joint, tuple[tuple[Any, ...], Found]] = WeakKeyDictionary()
+
+    @wraps(measure)
+    def remember(made: Made, joint: Joint, /, *args: More.args, **more: More.kwargs) -> Found:
+        found = kept.get(joint)
+        if found is None or found[0][0] is not made or found[0][1:] != (args, more):
+            found = kept[joint] = ((made, args, more), measure(made, joint, *args, **more))
+        return found[1]
+
+    return remember

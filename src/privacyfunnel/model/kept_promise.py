@@ -115,10 +115,10 @@ class KeptPromise(ExtendedPromise, named=False):
     counts: KeptCounts = field(compare=False)
 
     def __init__(self, promise: Promise, counts: KeptCounts) -> None:
-        if promise.population is not None or promise.components is not None:
+        if promise.population is not None or promise.components is not None or promise.odds is not None:
             raise ParameterError(
                 f"Kept columns are judged on the counts of a table; {promise.name} was asked for a population or for "
-                f"several priors. Leave out {hint('keep')}, or publish the columns with {hint('publish')}."
+                f"several priors or odds. Leave out {hint('keep')}, or publish the columns with {hint('publish')}."
             )
         object.__setattr__(self, "promise", promise)
         object.__setattr__(self, "counts", counts)

@@ -17,11 +17,11 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from privacyfunnel.deprecation import DeprecatedAlias, adopt_deprecated_overrides
 from privacyfunnel.errors import ParameterError, check_epsilon
 from privacyfunnel.model.comparisons import Comparisons, GroupPairs, Leak, compare_groups
 from privacyfunnel.model.constraints import LinearConstraints
 from privacyfunnel.model.credal.credal_sets import CredalSets
+from privacyfunnel.model.credal.odds_range import OddsRange
 from privacyfunnel.model.credal.sample_rule import CredalRule, SampleRule, check_confidence
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.protocols.comparable import Comparable
@@ -37,7 +37,6 @@ class Promise(ABC):
 
     def __init_subclass__(cls, *, named: bool = True) -> None:
         """A promise that is nothing but its size can be asked for by name, and written into files and read again."""
-        adopt_deprecated_overrides(cls)
         name = cls.__name__.lower()
         if named and name in PROMISES and PROMISES[name].__module__ != cls.__module__:
             raise ParameterError(
@@ -48,16 +47,6 @@ class Promise(ABC):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
-
-    asked = DeprecatedAlias("group_pairs")
-    rows = DeprecatedAlias("constraints")
-    sets = DeprecatedAlias("credal_sets")
-    resized = DeprecatedAlias("with_epsilon")
-    movable = DeprecatedAlias("belief_bounds")
-    of_rows = DeprecatedAlias("table_promise")
-    made_of = DeprecatedAlias("components")
-    shares_bounded = DeprecatedAlias("share_count")
-    covering_anything_else = DeprecatedAlias("cover_anything_else")
 
     @property
     def name(self) -> str:
@@ -151,6 +140,11 @@ class Promise(ABC):
     @property
     def population(self) -> Population | None:
         """What it promises of the people that the table is a sample of; None where it is about the table alone."""
+        return None
+
+    @property
+    def odds(self) -> OddsRange | None:
+        """By how much odds may differ from those of its prior; None where it is promised for that prior alone."""
         return None
 
     @property

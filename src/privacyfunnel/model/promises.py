@@ -19,6 +19,7 @@ from privacyfunnel.errors import ParameterError, check_epsilon
 from privacyfunnel.model.belief_bounds import factor_bounds, odds_bounds
 from privacyfunnel.model.comparisons import GroupPairs, check_comparison_size
 from privacyfunnel.model.promise_base import PROMISES, Population, PopulationPromise, PriorsPromise, Promise
+from privacyfunnel.model.robust import RobustPromise
 
 __all__ = [
     "LDP",
@@ -30,6 +31,7 @@ __all__ = [
     "PopulationPromise",
     "PriorsPromise",
     "Promise",
+    "RobustPromise",
     "find_promise",
     "pairs_with_everybody",
     "resolve_promise",

@@ -109,15 +109,16 @@ class Applied:
 
     @property
     def notice(self) -> str:
-        """What is said publicly of rows that another ε holds for, or none; nothing of any others."""
-        found, promise, secret = self.measured, self.sealed.promise, " & ".join(self.sealed.domain.secret_columns)
-        if found is None or not (found.above or found.allowed > promise.epsilon):
-            return ""
+        """What is said publicly of rows that another ε holds for, or none: by what was asked, not by what was found."""
+        promise, secret = self.sealed.promise, " & ".join(self.sealed.domain.secret_columns)
         certified = f"{promise.name} ε = {format_number(promise.epsilon)} about {secret} was certified for other rows."
-        if found.above:
-            return f"{certified} On these rows more leaks than that; their owner published them all the same."
+        if self.spec.accept_drift:
+            return f"{certified} These are published whatever leaks on them: nothing is promised about them."
+        if self.measured is None or self.measured.allowed <= promise.epsilon:
+            return ""
         return (
-            f"{certified} On these rows {promise.name} ε = {format_number(found.allowed)} holds, by exact arithmetic."
+            f"{certified} On these rows {promise.name} ε = {format_number(self.measured.allowed)} holds, by exact "
+            "arithmetic."
         )
 
     @property
@@ -133,7 +134,7 @@ class Applied:
         elif self.measured is not None and people is None:
             said.append("The promise holds on these rows, by exact arithmetic, and was certified for no later ones.")
         elif self.sealed.model is not None:
-            said.append(model_scope_statement(secret))
+            said.append(model_scope_statement(secret, promise.odds))
         elif people is None:
             said.append(
                 "The promise was certified for the table that the protocol was designed on. If "
@@ -184,10 +185,12 @@ def apply(
     """
     from privacyfunnel.release.row_sampler import RowSampler
     from privacyfunnel.tables.readers.lazy_frames import frame_table
+    from privacyfunnel.tables.readers.persons import frame_by_persons
 
     spec = combine(spec, keep=keep, unknown=unknown, row_id=row_id, key_file=key_file, bins=bins)
     sealed, signer = load_verified(protocol, spec)
-    source = frame_table(frame)
+    used = (*sealed.domain.secret_columns, *(at.name for at in sealed.domain.attributes), *spec.read_columns)
+    source = frame_by_persons(frame_table(frame), spec.person, spec.person_row, used)
     sampler = RowSampler(_bind(source, sealed, spec), spec)
     measured = measure_drift(sampler.bound_table, spec)
     rows, order = sampler.draw_all(), sampler.order
@@ -273,15 +276,24 @@ def _bind(table: Table, sealed: SealedProtocol, spec: ReleaseSpec) -> BoundTable
 def measure_drift(met: BoundTable, spec: ReleaseSpec) -> TableLeak | None:
     """What is published of these rows leaks; refused beyond the promise, unless the owner accepts that."""
     found = met.measure_leak(spec.judged_columns, spec.unknown, spec.allowed_epsilon)
-    refuse_drift(found, met.sealed, spec)
+    refuse_drift(found, met.sealed, spec, met.unmeasured)
     return found
 
 
-def refuse_drift(found: TableLeak | None, sealed: SealedProtocol, spec: ReleaseSpec) -> None:
-    """Refuse rows on which more leaks than was promised, unless the owner accepts that."""
-    if found is None or not found.above or spec.accept_drift:
-        return
+def refuse_drift(found: TableLeak | None, sealed: SealedProtocol, spec: ReleaseSpec, unmeasured: str = "") -> None:
+    """Refuse rows on which more leaks than was promised, or that carry the secret and cannot be measured, unless the
+    owner accepts that."""
     promise, secret = sealed.promise, " & ".join(sealed.domain.secret_columns)
+    if spec.accept_drift:
+        return
+    if unmeasured and sealed.model is None:
+        raise GuaranteeError(
+            f"what rows leak about {secret} must be measured before they are published; it cannot be: "
+            f"{unmeasured.rstrip('.')}. Read {secret} as the design did, or take it out of these rows; "
+            f"{hint('accept_drift')} publishes them unmeasured, and a notice says so."
+        )
+    if found is None or not found.above:
+        return
     amount = "without bound" if math.isinf(found.epsilon) else f"up to ε = {format_epsilon(found.epsilon)}"
     together = f", together {found.includes}" if found.includes else ""
     why = f": {found.why.rstrip('.')}" if found.why else ""

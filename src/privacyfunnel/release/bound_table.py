@@ -120,7 +120,7 @@ class BoundTable:
             if not secret or sealed.sees_secret:
                 raise
             found = encode_published(table, published_variable(domain), keep=keep, ids=ids)
-            return cls(sealed, found, False, str(error))
+            return cls(sealed, found, False, error.sentence)
         return cls(sealed, found, bool(secret))
 
     @cached_property
@@ -137,8 +137,16 @@ class BoundTable:
             )
         return found
 
+    @cached_property
+    def _records(self) -> IntArray:
+        """The combinations that occur, as codes, and after them −1 for what is not known."""
+        combos = self.encoding.contingency.combos
+        return np.vstack([combos, np.full((1, combos.shape[1]), -1)]).astype(np.int32)
+
     def inputs(self, chunk: Chunk) -> IntArray:
-        """The input of the law that each row is; −1 where it is none."""
+        """The input of the law that each row is, a number or a record of codes; −1 where it is none."""
+        if not self.sealed.mechanism.lists_inputs:
+            return self._records[chunk.published]
         if not self.sealed.sees_secret:
             return chunk.published
         values = len(self.sealed.domain.combos)
@@ -156,7 +164,7 @@ class BoundTable:
             table.weights[np.ix_(s, x)],
             tuple(secrets[i] for i in s),
             self.sealed.domain.attributes,
-            self.sealed.domain.combos[x],
+            table.combos[x],
             " & ".join(table.secret.columns) or "S",
         )
         inputs = (self._secret[s][:, None] * len(table.combos) + x).reshape(-1) if self.sealed.sees_secret else x
@@ -178,7 +186,7 @@ class BoundTable:
         strange = bool(self.encoding.unknown_rows.rows)
         left_out = strange and unknown == DROP
         of_model = self.sealed.model is not None and not keep and not left_out
-        if not self.has_secret or self.known_joint is None or of_model:
+        if not self.has_secret or of_model or self.known_joint is None:
             return None
         promise = self.sealed.promise.table_promise
         promise = promise if epsilon is None else promise.with_epsilon(epsilon)

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from privacyfunnel.designs.curve import Point, line_name
 from privacyfunnel.designs.method_selection import AUTO, Choice, apply_default_use, make_design, resolve_method
-from privacyfunnel.designs.methods import Design, Effort, Options
+from privacyfunnel.designs.methods import REAL_OR_SYNTHETIC, Options
+from privacyfunnel.designs.wide.real_or_synthetic_design import WideDesign
 from privacyfunnel.errors import ColumnError, GuaranteeError, OutputError, ParameterError, SizeError
 from privacyfunnel.mechanisms.input_domain import ColumnShares, build_substitutes
 from privacyfunnel.mechanisms.kept_leakage import kept_columns_error, kept_leakage, refuse_kept_alone
@@ -25,11 +26,16 @@ from privacyfunnel.model.kept_promise import KeptCounts, KeptPromise
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.uses.ordinal_scale import Orders
 from privacyfunnel.model.uses.use import Information, Use, UseValue
-from privacyfunnel.release.findings.published_shares import share_statements
 from privacyfunnel.release.hazard_check import check_hazards
 from privacyfunnel.release.model_design import FittedModel, fit_model
 from privacyfunnel.release.population_scope import extend_effort, obstacle, rows_only_worth
-from privacyfunnel.release.private_design import design_statements, make_private_design, model_scope_statement
+from privacyfunnel.release.private_design import (
+    design_statements,
+    make_private_design,
+    model_scope_statement,
+    share_statements,
+)
+from privacyfunnel.release.wide_design import FittedWideModel, fit_wide, is_wide, seal_wide
 from privacyfunnel.spec import ReleaseSpec
 from privacyfunnel.spec.checks import find_source
 from privacyfunnel.spec.fields import OUTCOMES
@@ -45,7 +51,6 @@ if TYPE_CHECKING:
 
 BESIDE_KEPT = ("optimal", "randomised-response", "conditional-reporting", "forced-response")  # see kept columns
 ROUNDING = 1e-9  # relative: gaps that differ by less are the same
-QUICK = Effort(gap=0.01, time_limit=4.0)  # how well a table is solved that is only compared with, in nats and seconds
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,7 +67,10 @@ class DesignResult:
     rows_alone: UseValue | None = (
         None  # what these rows alone would keep, where the people were promised without asking
     )
-    fitted: FittedModel | None = None  # the model that it was made from, and the table by its labels; the owner's own
+    fitted: FittedModel | FittedWideModel | None = (
+        None  # the model that it was made from, and the table by its labels; the owner's own
+    )
+    wide: WideDesign | None = None  # what records that are real or synthetic keep, where they are
     protocol_file: Path | None = None  # where it was written, and what its codes stand for
     codebook: Path | None = None
     noise: tuple[Entry, ...] = ()  # the times that noise was drawn for the counts of these rows before
@@ -102,15 +110,9 @@ class DesignResult:
             )
         spent = float(sum(Fraction(entry.noise) for entry in self.noise))
         if self.sealed.model is not None:
-            about = model_scope_statement(secret)
+            about = model_scope_statement(secret, promise.odds)
         design = design_statements(self.sealed, to_owner=True, spent=spent)
         return (about, *share_statements(self.sealed), *design)
-
-    @property
-    def information_options(self) -> Options:
-        """The same options for the most information: what smaller tables are compared by."""
-        use = self.options.use if self.options.as_values else Information()
-        return replace(self.options, use=use, effort=QUICK)
 
     @property
     def point(self) -> Point | None:
@@ -142,6 +144,7 @@ def design(
     per combination, the spec's `counts` is the column with the number of rows of each.
     """
     from privacyfunnel.tables.readers.lazy_frames import count_in_engine, frame_table
+    from privacyfunnel.tables.readers.persons import frame_by_persons
 
     spec = combine(
         spec,
@@ -153,7 +156,7 @@ def design(
         bins=bins,
         merge_rare=merge_rare,
     ).require_columns()
-    table = frame_table(frame)
+    table = frame_by_persons(frame_table(frame), spec.person, spec.person_row, (*spec.secret, *spec.publish))
     if spec.counts is not None:
         return design_from_counts(_count_table_contingency(table, spec), spec).sealed
     check_hazards(table, spec)
@@ -233,7 +236,8 @@ def count_table(table: Table, spec: ReleaseSpec) -> Encoding:
     ids = make_row_ids(spec.row_id, table.columns)
     secret, publish, keep = spec.secret, spec.publish, spec.read_columns
     if spec.domain_file is not None:
-        return spec.domain_file.encode(table, secret=secret, publish=publish, keep=keep, ids=ids)
+        wide = spec.publishes_model and is_wide(spec)
+        return spec.domain_file.encode(table, secret=secret, publish=publish, keep=keep, ids=ids, unlisted=wide)
     bins, merges = spec.bin_rules, spec.merges
     return encode(table, secret=secret, publish=publish, bins=bins, merges=merges, keep=keep, ids=ids)
 
@@ -247,8 +251,14 @@ def design_from_counts(
     """
     private, asked = make_private_design(spec), spec.options(progress)
     begun = time.monotonic()
-    why_not, alone, fitted = "", None, None
-    if spec.publishes_model:  # from here on nothing of the table is looked at but the model
+    why_not, alone = "", None
+    fitted: FittedModel | FittedWideModel | None = None
+    wide: WideDesign | None = None
+    if spec.publishes_model and is_wide(spec):
+        fitted = fit_wide(contingency, spec)
+        contingency, joint = fitted.contingency, fitted.joint
+        found, wide = _run_wide(fitted, asked)
+    elif spec.publishes_model:  # from here on nothing of the table is looked at but the model
         fitted = fit_model(contingency, spec)
         contingency, joint = fitted.contingency, fitted.joint
         asked = replace(asked, orders=_named_orders(asked.orders, joint))
@@ -277,18 +287,19 @@ def design_from_counts(
         secrets_merged=any(coding.merges_values for coding in contingency.secret.codings),
     )
     taken = {*domain.secret_columns, *spec.publish, *spec.keep}
-    outcomes = build_outcomes(sealed.mechanism, joint, taken) if spec.as_ == OUTCOMES else ()
+    coded = spec.as_ == OUTCOMES and sealed.mechanism.lists_inputs
+    outcomes = build_outcomes(sealed.mechanism, joint, taken) if coded else ()
     sealed = replace(
         sealed,
         domain=domain,
         outcomes=outcomes,
         for_publication=spec.seed is None,
-        substitutes=None if sealed.sees_secret else build_substitutes(joint.p_x),
+        substitutes=build_substitutes(joint.p_x) if sealed.mechanism.lists_inputs and not sealed.sees_secret else None,
         shares=ColumnShares.from_joint(joint) if spec.with_shares else None,
         model=None if fitted is None else fitted.model,
     )
     seconds = time.monotonic() - begun
-    return DesignResult(sealed, joint, choice, options, seconds, found.design.worth, why_not, alone, fitted)
+    return DesignResult(sealed, joint, choice, options, seconds, found.worth, why_not, alone, fitted, wide)
 
 
 def _named_orders(orders: Orders, joint: Joint) -> Orders:
@@ -304,8 +315,17 @@ class _MethodResult(NamedTuple):
 
     choice: Choice
     options: Options
-    design: Design
+    worth: UseValue
     sealed: SealedProtocol
+
+
+def _run_wide(fitted: FittedWideModel, options: Options) -> tuple[_MethodResult, WideDesign]:
+    """Real or synthetic records, under a model of many columns."""
+    sealed, wide = seal_wide(fitted)
+    reason = f"{len(sealed.domain.attributes)} columns together: a record is published as it is, or a synthetic one"
+    options = replace(options, as_values=True, use=Information())
+    worth = UseValue(options.use, sealed.information, None)
+    return _MethodResult(Choice(REAL_OR_SYNTHETIC, reason), options, worth, sealed), wide
 
 
 def _run_method(
@@ -318,7 +338,7 @@ def _run_method(
     if kept is not None:
         return _run_beside_kept(choice, joint, promise, options, kept)
     choice, found = make_design(choice, joint, promise, options)
-    return _MethodResult(choice, options, found, found.seal())
+    return _MethodResult(choice, options, found.worth, found.seal())
 
 
 def _run_beside_kept(
@@ -336,7 +356,7 @@ def _run_beside_kept(
     leak = kept_leakage(sealed.mechanism, promise, joint, kept)
     if not leak.keeps:
         raise kept_columns_error(promise, joint.secret_name, kept.columns, leak.epsilon)
-    return _MethodResult(choice, options, found, replace(sealed, epsilon=max(sealed.epsilon, leak.epsilon)))
+    return _MethodResult(choice, options, found.worth, replace(sealed, epsilon=max(sealed.epsilon, leak.epsilon)))
 
 
 def _design_for_population(

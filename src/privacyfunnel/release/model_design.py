@@ -20,13 +20,16 @@ from privacyfunnel.arrays import BoolArray, FloatArray, IntArray
 from privacyfunnel.errors import ParameterError, SizeError
 from privacyfunnel.formatting import format_number
 from privacyfunnel.hints import hint
+from privacyfunnel.mechanisms.exact_arithmetic import float_below
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.published.noise import NOISES, NoiseSource, OwnNoise
 from privacyfunnel.model.published.noisy_counts import check_design_epsilon
+from privacyfunnel.model.published.published_model import PublishedModel
 from privacyfunnel.model.published.table_model import (
     DELTA,
     LabelTests,
+    MeasuredCounts,
     TableModel,
     few_rows,
     fit_weights,
@@ -81,6 +84,15 @@ class _NoisyTable:
     secrets: tuple[str, ...]  # the label of each row; others may not be listed, unless δ is 0
     epsilon: Fraction
     delta: Fraction
+    measured: tuple[FloatArray, FloatArray] | None = (
+        None  # cells and variance with all that is shown as a label of them
+    )
+
+    def count_groups(self, groups: list[list[int]]) -> MeasuredCounts:
+        """The noisy counts of groups of secrets, for whoever estimates shares."""
+        both = (self.cells, self.variance) if self.measured is None else self.measured
+        cells, variance = (np.stack([each[group].sum(axis=0) for group in groups]) for each in both)
+        return MeasuredCounts(np.rint(cells).astype(np.int64), variance)
 
 
 def fit_model(table: Contingency, spec: ReleaseSpec) -> FittedModel:
@@ -100,7 +112,7 @@ def fit_model(table: Contingency, spec: ReleaseSpec) -> FittedModel:
             f"Labels are found through noise for ε of at most {LARGEST_TOTAL}; it is {format_number(promise.epsilon)}. "
             f"Name labels in a domain file ({hint('domain', 'domain.json')}), or use a smaller ε."
         )
-    noise, budget = _noise_source(spec), _Budget(total, int(table.weights.sum()), fixed)
+    noise, budget = noise_source(spec), _Budget(total, int(table.weights.sum()), fixed)
     if spec.domain_file is not None:
         noisy = _count_given(table, budget, noise)
     elif len(table.published.codings) == 1:
@@ -127,13 +139,14 @@ def fit_model(table: Contingency, spec: ReleaseSpec) -> FittedModel:
         epsilon=noisy.epsilon,
         delta=noisy.delta,
         total=total,
+        counts=noisy.count_groups(groups),
     )
     shown = Joint.from_contingency(replace(noisy.contingency, weights=np.ones_like(noisy.contingency.weights)))
     joint = model.joint(shown.attributes, shown.combos, shown.secret_name)
-    return FittedModel(noisy.contingency, model, joint, promise.with_epsilon(_float_below(left)))
+    return FittedModel(noisy.contingency, model, joint, promise.with_epsilon(float_below(left)))
 
 
-def group_table(table: Contingency, model: TableModel) -> tuple[Joint, IntArray]:
+def group_table(table: Contingency, model: PublishedModel) -> tuple[Joint, IntArray]:
     """A table's own counts by the groups of a model that list secrets, and which of its values occur in them."""
     listed = {label for group in model.groups for label in group}
     s = np.array([i for i, label in enumerate(table.secret_labels) if model.rest is None or label in listed])
@@ -192,20 +205,27 @@ def _find_one(table: Contingency, budget: _Budget, noise: Noise) -> _NoisyTable:
     inner = noise((epsilon - for_others) / 2)
     counted, _ = _noisy(table.weights, inner, None)
     rows, columns = LabelTests(inner.rate, budget.total).find(table.weights, counted, (False, bool(coding.edges)))
-    others = np.zeros((int(rows.sum()), 0), dtype=np.int64)
+    others, variance = np.zeros((2, int(rows.sum()), 0))
     if for_others:
-        outer = noise(for_others / 2)
-        others, variance = _noisy(table.weights[np.ix_(rows, ~columns)].sum(axis=1, keepdims=True), outer, None)
-        if others.sum() < max(few_rows(budget.rows), SURE_OF_OTHERS * math.sqrt(variance.sum())):
-            others = others[:, :0]
-    shown, columns = _show(coding, columns, counted[rows].sum(axis=0), others.shape[1] > 0, budget)
-    cells = np.hstack([counted[np.ix_(rows, columns)], others]).astype(np.float64)
+        outside = table.weights[np.ix_(rows, ~columns)].sum(axis=1, keepdims=True)
+        others, variance = (each.astype(np.float64) for each in _noisy(outside, noise(for_others / 2), None))
+    few = max(few_rows(budget.rows), SURE_OF_OTHERS * math.sqrt(variance.sum()))
+    alone = bool(for_others) and bool(others.sum() >= few)
+    shown, named = _show(coding, columns, counted[rows].sum(axis=0), alone, budget)
+    cells = counted[np.ix_(rows, named)].astype(np.float64)
     _refuse_noise(cells.size, inner.rate, budget)
     variances = np.full(cells.shape, noise_variance(inner.rate))
-    if others.size:
-        variances[:, -1:] = variance
+    if alone:
+        cells, variances = np.hstack([cells, others]), np.hstack([variances, variance])
+    measured, spread = cells.copy(), variances.copy()
+    if for_others and not alone and shown.rest is not None:  # they are shown as another label, and counted with it
+        measured[:, shown.rest] += others[:, 0]
+        spread[:, shown.rest] += variance[:, 0]
+    if named.sum() < columns.sum() and shown.missing is not None:  # missing numbers likewise
+        measured[:, shown.missing] += counted[rows, -1]
+        spread[:, shown.missing] *= 2
     found = table.recode(_product([shown]))
-    return _NoisyTable(found, cells, variances, _labels(table, rows), epsilon, DELTA)
+    return _NoisyTable(found, cells, variances, _labels(table, rows), epsilon, DELTA, (measured, spread))
 
 
 def _find_several(table: Contingency, budget: _Budget, noise: Noise) -> _NoisyTable:
@@ -307,16 +327,10 @@ def _product(codings: list[Coding]) -> Variable:
     return domain.variable([coding.column for coding in codings])
 
 
-def _noise_source(spec: ReleaseSpec) -> Noise:
+def noise_source(spec: ReleaseSpec) -> Noise:
     """Where noise comes from; from a seed for tests only, and then the protocol is not for publication."""
     seeded = partial(OwnNoise, randbelow=random.Random(spec.seed).randrange)
     return NOISES[spec.design_noise] if spec.seed is None else seeded
-
-
-def _float_below(exact: Fraction) -> float:
-    """The largest float that is not above."""
-    found = float(exact)
-    return found if Fraction(found) <= exact else math.nextafter(found, -math.inf)
 
 
 def _enough(budget: _Budget, cells: int = 0) -> str:

@@ -92,7 +92,9 @@ class OutputLayout:
         return self.law.unchanged_outputs(self.labels, self.combos)
 
     def count_unchanged(self, values: IntArray, drawn: NDArray[Any]) -> int:
-        """How many rows show exactly the value they had."""
+        """How many rows show exactly the value they had, which is a number or a record of codes."""
+        if values.ndim == 2:
+            return int((values == drawn).all(axis=1).sum())
         return self.law.count_unchanged(self._own_outputs, values, drawn)
 
     def expected_unchanged_share(self, joint: Joint) -> float:

@@ -18,6 +18,7 @@ from privacyfunnel.errors import ColumnError, ParameterError, SizeError
 from privacyfunnel.formatting import format_epsilon, format_number
 from privacyfunnel.hints import hint
 from privacyfunnel.model.credal.noisy_sample_rule import NoisySampleRule
+from privacyfunnel.model.credal.odds_range import OddsRange
 from privacyfunnel.model.credal.sample_rule import RARE, check_confidence
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Population, PopulationPromise, Promise
@@ -27,7 +28,7 @@ from privacyfunnel.names import format_names
 
 if TYPE_CHECKING:
     from privacyfunnel.mechanisms.sealing import SealedProtocol
-    from privacyfunnel.model.published.table_model import TableModel
+    from privacyfunnel.model.published.published_model import PublishedModel
     from privacyfunnel.spec import ReleaseSpec
     from privacyfunnel.tables.coding.contingency import Contingency
 
@@ -81,15 +82,16 @@ def make_private_design(spec: ReleaseSpec) -> PrivateDesign | None:
     return PrivateDesign(check_design_epsilon(spec.design_epsilon), spec.design_noise)
 
 
-def model_scope_statement(secret: str) -> str:
+def model_scope_statement(secret: str, odds: OddsRange | None) -> str:
     """Whom a promise by a published model is about."""
+    also = "" if odds is None else f", and to {odds.people('it')}"
     return (
-        f"The promise is to whoever believes the published model of {secret}; whoever knows better, such as the "
+        f"The promise is to whoever believes the published model of {secret}{also}; whoever knows better, such as the "
         "table's exact frequencies, may learn more."
     )
 
 
-def _model_statements(sealed: SealedProtocol, model: TableModel, secret: str, spent: float) -> list[str]:
+def _model_statements(sealed: SealedProtocol, model: PublishedModel, secret: str, spent: float) -> list[str]:
     design, records = (format_number(float(each)) for each in (model.epsilon, model.total - model.epsilon))
     whole = format_epsilon(float(model.total) + spent)
     design += f" and {format_epsilon(spent)} for designs of the same rows before it" if spent else ""
@@ -139,4 +141,17 @@ def design_statements(sealed: SealedProtocol, *, to_owner: bool, spent: float = 
         f"who knows all other rows believes about a person's {secret} by e^{most:g} at most, if these rows are an "
         f"independent sample of people, with confidence {people.confidence:.0%}. Labels and bins of the domain are "
         "public."
+    ]
+
+
+def share_statements(sealed: SealedProtocol) -> list[str]:
+    """What exact shares give away, in a sentence; none where there are none."""
+    if sealed.shares is None:
+        return []
+    columns, secret = " & ".join(at.name for at in sealed.domain.attributes), " & ".join(sealed.domain.secret_columns)
+    few = min(int(counts[counts > 0].min()) for counts in sealed.shares.counts)
+    return [
+        f"The exact shares of {columns} are published in protocol.json, down to {few:,} row{'s' if few > 1 else ''}: "
+        f"whoever knows {columns} of everybody else learns that of the last person, and what it says about {secret}, "
+        "however small ε is."
     ]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from privacyfunnel.arrays import IntArray
 from privacyfunnel.designs.curve import Point
-from privacyfunnel.formatting import format_epsilon, format_number, format_percent, format_percent_range
+from privacyfunnel.formatting import format_epsilon, format_factor, format_number, format_percent, format_percent_range
 from privacyfunnel.hints import hint, word_for_python
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint
@@ -21,16 +21,15 @@ from privacyfunnel.release.design import DesignResult
 from privacyfunnel.release.findings.findings import Findings
 from privacyfunnel.release.findings.kept_columns import KeptColumn, kept_column_statements
 from privacyfunnel.release.findings.population import PopulationBound
-from privacyfunnel.release.findings.published_shares import share_statements
 from privacyfunnel.release.notebook_page import Page, first_rows_html
-from privacyfunnel.release.private_design import design_statements, model_scope_statement
+from privacyfunnel.release.private_design import design_statements, model_scope_statement, share_statements
 from privacyfunnel.spec import ReleaseSpec
 
 if TYPE_CHECKING:
     from privacyfunnel.release.ledger.repeats import LedgerReport
 
 
-NOT_FOR_POPULATION = "ε is about these rows, not about the population that they are a sample of"
+NOT_FOR_POPULATION = "The promise holds for the people in the file. For others like them it may not"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -253,12 +252,13 @@ class Release:
                 f"the published record{most}; {promise.name} does not cover them, SRLIP does."
             )
         elif len(domain.attributes) > 1 and not promise.guards_known_attributes:
+            known = domain.attributes[0].name
             found.append(
-                f"Whoever already knows some of {columns} of a person may learn more about {secret}; "
-                f"{promise.name} does not cover them, SRLIP does."
+                f"A neighbour who knows a person's {known} may learn any amount about their {secret}; "
+                f"{hint('promise', 'srlip')} covers neighbours."
             )
         if domain.secrets_merged:
-            found.append(f"Values of {secret} were merged: the promise does not cover what tells merged values apart.")
+            found.append(f"Values of {secret} were merged: which of them it is is not protected.")
         found += kept_column_statements(
             self.kept,
             self.kept_columns if to_owner else (),  # which compare them with rows that are not published
@@ -274,21 +274,22 @@ class Release:
         found += share_statements(self.sealed)
         found += design_statements(self.sealed, to_owner=to_owner, spent=self.noise_spent)
         found += [
-            f"{columns} itself is not protected, nor who is in the table: only {secret} is.",
+            f"Not protected: {columns.replace(' & ', ', ')}, and whether somebody is in the file.",
             *(self.suspected if to_owner else ()),
             "A second release of the same rows, or several rows about one person, can leak more than their ε added; "
             "an audit with the other protocols computes it.",
             _belief_statement(promise, secret, columns, "the published model" if self.sealed.model else "this table"),
         ]
         if self.sealed.model is not None:
-            leak = self.findings.table_leak
-            known = f": to whoever knows the table's exact frequencies a record leaks ε = {format_epsilon(leak)}"
-            found.append(f"{model_scope_statement(secret)[:-1]}{known if to_owner else ''}.")
+            leak, known = self.findings.table_leak, ""
+            if leak is not None:
+                known = f": to whoever knows the table's exact frequencies a record leaks ε = {format_epsilon(leak)}"
+            found.append(f"{model_scope_statement(secret, promise.odds)[:-1]}{known if to_owner else ''}.")
         elif promise.population is None:
-            known = (
-                f": for them it is, {self.people.statement} ({self.people.kind})" if to_owner and self.people else ""
+            worst = f" (worst case ×{format_factor(self.people.epsilon)})" if to_owner and self.people else ""
+            found.append(
+                f"{NOT_FOR_POPULATION}{worst}; {hint('population', '95%')} covers them if the file is a sample."
             )
-            found.append(f"{NOT_FOR_POPULATION}{known or '; ' + hint('population', '95%') + ' asks for that as well'}.")
         return tuple(found)
 
 

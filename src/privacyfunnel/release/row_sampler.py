@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from privacyfunnel.arrays import IntArray
+from privacyfunnel.arrays import BoolArray, IntArray
 from privacyfunnel.errors import ParameterError
 from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.input_domain import draw_substitutes
@@ -74,7 +74,8 @@ class RowSampler:
         self.bound_table, self.sealed, self.spec = bound_table, bound_table.sealed, spec
         self.layout: OutputLayout = output_layout(bound_table.sealed, spec.sets)
         self.layout.refuse_taken(spec.keep)
-        nothing = bound_table.sealed.mechanism.anything_else is None and bound_table.sealed.substitutes is None
+        law, substitutes = bound_table.sealed.mechanism, bound_table.sealed.substitutes
+        nothing = law.lists_inputs and law.anything_else is None and substitutes is None
         if encoding.unknown_rows.rows and spec.unknown == BLUR and nothing:
             raise ParameterError(
                 "This protocol has nothing that stands for unknown values: it looks at the secret, or was made before "
@@ -107,7 +108,7 @@ class RowSampler:
         if self.rows == self.bound_table.encoding.rows:
             return numbers
         stayed: IntArray = np.flatnonzero(
-            np.concatenate([self.bound_table.inputs(chunk) >= 0 for chunk in self.bound_table.encoding.chunks()])
+            np.concatenate([chunk.published >= 0 for chunk in self.bound_table.encoding.chunks()])
         )
         return stayed if numbers is None else stayed[numbers]
 
@@ -155,8 +156,9 @@ class RowSampler:
                 codes = self._codes(inputs[at], first, read)
                 kept = select_columns(read, keep) if keep and read is not None else None
                 secret, values, end = chunk.secret[at], chunk.published[at], first + len(codes)
-                known = inputs[at] >= 0 if self.bound_table.encoding.unknown_rows.rows else slice(None)
-                unchanged = self.layout.count_unchanged(values[known], codes[known])
+                known = values >= 0 if self.bound_table.encoding.unknown_rows.rows else slice(None)
+                own = values if self.sealed.mechanism.lists_inputs else inputs[at]
+                unchanged = self.layout.count_unchanged(own[known], codes[known])
                 if self.spec.unknown == DROP:
                     codes, secret = codes[known], secret[known]
                     kept = kept.filter(known) if kept is not None and not isinstance(known, slice) else kept
@@ -183,10 +185,14 @@ def draw_codes(
     One that is not known has words of its own, whatever it holds, and is drawn by the law's row for anything else, or
     as one of the inputs that stand for it, or as any where it will be dropped.
     """
-    strange, law = inputs < 0, sealed.mechanism
+    law = sealed.mechanism
+    strange: BoolArray = inputs < 0 if law.lists_inputs else np.any(inputs < 0, axis=1)
     if not strange.any():
         return law.draw(inputs, random_words_of(inputs))
     assert unknown != ERROR  # whoever met the table has refused it
+    if not law.lists_inputs:
+        inputs = np.where(strange[:, None], -1, inputs)
+        return law.draw(inputs, random_words_of(inputs))
     words = random_words_of(np.where(strange, law.inputs, inputs))
     others: IntArray | int = 0 if law.anything_else is None else law.anything_else
     if law.anything_else is None and unknown == BLUR and sealed.substitutes is not None:

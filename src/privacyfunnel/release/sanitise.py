@@ -75,6 +75,7 @@ def sanitise(
         Columns to publish unchanged. The promise is about them and what is published together.
     """
     from privacyfunnel.tables.readers.lazy_frames import frame_table
+    from privacyfunnel.tables.readers.persons import frame_by_persons
 
     spec = combine(
         spec,
@@ -87,7 +88,8 @@ def sanitise(
         merge_rare=merge_rare,
         keep=keep,
     ).require_columns()
-    source = frame_table(frame)
+    used = (*spec.secret, *spec.publish, *spec.read_columns)
+    source = frame_by_persons(frame_table(frame), spec.person, spec.person_row, used)
     run = ReleaseRun.start(source, spec)
     rows, numbers = run.sampler.draw_all(), run.sampler.order
     columns = [column for column in rows.get_columns() if column.name not in spec.keep]

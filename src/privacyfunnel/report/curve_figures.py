@@ -114,7 +114,8 @@ def _draw(lines: Iterable[Line], across: str, up: str, entropy: float | None) ->
 
 def _write_files(paths: Sequence[Path], rows: Iterable[Sequence[Any]], figure: Figure, *, force: bool) -> list[Path]:
     with ensure_folder(paths[0].parent), ExitStack() as stack:
-        table, *pictures = (stack.enter_context(atomic_file(path, force=force)) for path in paths)
+        # What is best follows from exact counts: whoever knows all other rows could compute the last person's secret.
+        table, *pictures = (stack.enter_context(atomic_file(path, force=force, owner_only=True)) for path in paths)
         with table.open("w", encoding="utf-8", newline="") as file:
             csv.writer(file, lineterminator="\n").writerows(rows)
         for picture, path in zip(pictures, paths[1:], strict=True):

@@ -15,7 +15,6 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from privacyfunnel.atomic_files import OWNER, PUBLIC, begin_file
-from privacyfunnel.audits.side_channel_audit import side_channel
 from privacyfunnel.designs.methods import Effort
 from privacyfunnel.errors import ParameterError
 from privacyfunnel.formatting import format_percent
@@ -34,7 +33,6 @@ from privacyfunnel.report.statements import Occasion, to_sentence
 __all__ = ["Occasion", "frame_page", "owner_page", "readme_page", "write_pages"]
 
 MOST_PICTURES = 4  # of several published columns, one each
-SIDE_SECONDS = 1.5  # to measure the leakage to somebody who knows some columns
 
 
 def write_pages(
@@ -102,7 +100,7 @@ def owner_page(
         **_change_fields(release, joint),
         title=f"Publishing {statements.column_names(sealed)} without giving away {statements.secret_name(sealed)}",
         facts=statements.facts(release, attacker, estimates),
-        scopes=statements.scope_answers(release, side_channel(joint, sealed.mechanism, SIDE_SECONDS)),
+        scopes=statements.scope_answers(release),
         not_promised=release.not_promised_to_owner,
         costs=costs,
         curve_note="" if curve else f"For a curve of information kept against ε, use {hint('curve')}.",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import platform
 import shlex
 from collections.abc import Callable, Sequence
@@ -12,7 +11,6 @@ from importlib.metadata import version
 from pathlib import Path
 
 from privacyfunnel.atomic_files import file_digest
-from privacyfunnel.audits.side_channel_audit import SideChannel
 from privacyfunnel.formatting import (
     format_epsilon,
     format_factor,
@@ -95,27 +93,10 @@ def meaning(sealed: SealedProtocol) -> str:
     return template.format(secret=secret_name(sealed), factor=factor, promise=promise.name, where=where)
 
 
-def scope_answers(release: Release, side: SideChannel | None) -> list[tuple[str, str]]:
-    """For whom the promise holds, and by which factor; for the owner."""
-    sealed, people = release.sealed, release.people
-    answer = _population_answer(sealed)
-    if not answer:
-        why = release.not_for_people
-        answer = f"Not promised: {why}." if why else f"Not promised; {hint('population', '95%')} asks for it."
-        if people is not None:
-            size = "no bound" if math.isinf(people.epsilon) else f"a factor of at most {format_factor(people.epsilon)}"
-            sure = format_percent(people.confidence)
-            answer += f" Measured: {size}, with {sure} confidence, because {people.reason}."
-    if people is not None and people.rare_alone:
-        answer += f" {to_sentence(people.rare_alone)}"
-    rows = (f"these {release.rows:,} rows", _rows_answer(sealed, sealed.epsilon))
-    if sealed.model is not None:
-        leak = format_factor(release.findings.table_leak)
-        rows = ("somebody who knows the table's exact frequencies", f"Not promised. Measured: a factor of {leak}.")
-    answers = [*_model_answers(sealed), rows, ("the population they were sampled from", answer)]
-    if side is not None:
-        answers.append(("somebody who knows some of the columns", _side_channel_answer(side, sealed)))
-    return [*answers, (f"somebody who also reads {PROTOCOL}", _file_answer(sealed, release.noise_spent))]
+def scope_answers(release: Release) -> list[tuple[str, str]]:
+    """Who can learn how much, for the owner: believers of the prior, who knows better, and who reads the file."""
+    found = [(each.who, each.answer) for each in release.findings.attackers]
+    return [*found, (f"somebody who also reads {PROTOCOL}", _file_answer(release.sealed, release.noise_spent))]
 
 
 def public_scope_answers(sealed: SealedProtocol) -> list[tuple[str, str]]:
@@ -130,15 +111,21 @@ def public_scope_answers(sealed: SealedProtocol) -> list[tuple[str, str]]:
 def _model_answers(sealed: SealedProtocol) -> list[tuple[str, str]]:
     if sealed.model is None:
         return []
-    most, how = format_factor(sealed.total_epsilon), sealed.mechanism.check_method
+    most, how = format_factor(sealed.total_epsilon), sealed.mechanism.describe_check()
     sure = f"Yes, by a factor of at most {most}, checked {how}: anybody can repeat that from {PROTOCOL} alone."
-    return [("somebody who believes the published model", sure)]
+    return [("somebody who believes the published model", sure), *_odds_answers(sealed)]
+
+
+def _odds_answers(sealed: SealedProtocol) -> list[tuple[str, str]]:
+    odds, prior = sealed.promise.odds, "the table" if sealed.model is None else "the model"
+    most = f"Yes, by a factor of at most {format_factor(sealed.total_epsilon)}, {sealed.mechanism.describe_check()}."
+    return [] if odds is None else [(odds.people(prior), most)]
 
 
 def _rows_answer(sealed: SealedProtocol, epsilon: float) -> str:
     if sealed.has_noisy_design:
         return "No. A private design knows noisy counts only; it promises for the population."
-    how = f"checked {sealed.mechanism.check_method}, on the integers that the draw used"
+    how = f"checked {sealed.mechanism.describe_check()}, on the integers that the draw used"
     return f"Yes, by a factor of at most {format_factor(epsilon)}, {how}."
 
 
@@ -164,14 +151,6 @@ def _file_answer(sealed: SealedProtocol, spent: float) -> str:
         "from it. It is readable by you only. Give it to people you trust with the table, or use "
         f"{hint('prior', 'model')}."
     )
-
-
-def _side_channel_answer(side: SideChannel, sealed: SealedProtocol) -> str:
-    limit = "at most" if side.exact else "at least"
-    size = "without bound" if math.isinf(side.epsilon) else f"by a factor of {limit} {format_factor(side.epsilon)}"
-    if sealed.promise.guards_known_attributes:
-        return f"Yes, {size} ({side.text})."
-    return f"Not promised. Such a person's belief can change {size} ({side.text})."
 
 
 def prior_statement(sealed: SealedProtocol) -> str:
@@ -387,7 +366,7 @@ def provenance(release: Release, occasion: Occasion) -> list[tuple[str, str]]:
         ("published", column_names(sealed)),
         ("method", release.method + (", which sees the secret" if sealed.sees_secret else "")),
         ("reason", to_sentence(release.reason) if release.reason else ""),
-        ("certified", f"ε = {format_epsilon(sealed.epsilon)} {sealed.mechanism.check_method}"),
+        ("certified", f"ε = {format_epsilon(sealed.epsilon)} {sealed.mechanism.describe_check()}"),
         *_information_facts(sealed),
         ("use", purpose),
         ("sparseness", release.sparse),

@@ -21,7 +21,7 @@ from privacyfunnel.release.apply import load_verified
 from privacyfunnel.release.design import design as designed_frame
 from privacyfunnel.spark.counting import count_combinations
 from privacyfunnel.spark.folders import apply_to_folder
-from privacyfunnel.spark.frame_draw import FrameDraw
+from privacyfunnel.spark.frame_draw import FrameDraw, refuse_persons
 from privacyfunnel.spark.output_folder import PARQUET, OutputFiles
 from privacyfunnel.spec import ReleaseSpec
 from privacyfunnel.spec.keywords import accept_older_keywords, combine
@@ -50,6 +50,7 @@ def design(
     The spec and its shorthand are those of :func:`privacyfunnel.design`. Edges of bins must be given.
     """
     spec = combine(spec, secret=secret, publish=publish, epsilon=epsilon, promise=promise).require_columns()
+    refuse_persons(spec)
     columns = [*spec.secret, *spec.publish]
     counts = unique_label("rows", columns)
     return designed_frame(count_combinations(df, columns, counts), replace(spec, counts=counts))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from privacyfunnel.errors import ParameterError, TableError
+from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.sampling import RowKey
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.names import validate_columns
@@ -37,6 +38,7 @@ class FrameDraw:
     @classmethod
     def of(cls, sealed: SealedProtocol, df: Any, spec: ReleaseSpec) -> FrameDraw:
         """Count the frame, and refuse wrong columns, ids or values."""
+        refuse_persons(spec)
         if sealed.sees_secret:
             raise ParameterError(
                 "This protocol looks at the secret; on Spark rows are drawn without it. Design another."
@@ -57,7 +59,7 @@ class FrameDraw:
                 "protocol was made for, or one like it."
             )
         measured, why_not = measure_rows(df, sealed, spec)
-        refuse_drift(measured, sealed, spec)
+        refuse_drift(measured, sealed, spec, why_not)
         return cls(sealed, df, spec, rows, strangers, columns, measured, why_not)
 
     @property
@@ -113,3 +115,12 @@ def _broadcast(df: Any, text: str) -> Any:
     """
     session = df.sparkSession
     return session.sparkContext.broadcast(text) if is_classic(session) else Text(text)
+
+
+def refuse_persons(spec: ReleaseSpec) -> None:
+    """Refuse what would be ignored: on Spark every row is drawn."""
+    if spec.person is not None:
+        raise ParameterError(
+            f"{hint('person')} is not available on Spark, where every row is drawn. Take one row of each "
+            f"{spec.person} first, with dropDuplicates, and leave it out."
+        )

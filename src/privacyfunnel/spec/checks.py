@@ -71,6 +71,22 @@ def check_prior(spec: Spec) -> None:
         )
 
 
+def check_robust(spec: Spec) -> None:
+    """Other odds are covered around one prior, by a mechanism that reads what is published, for every record."""
+    if spec.robust is None:
+        return
+    others = {
+        "population": (spec.population is not None, "a population is a set of priors of its own"),
+        "prior": (spec.prior == POPULATION_PRIOR, "a population is a set of priors of its own"),
+        "sees_secret": (spec.sees_secret, "the mechanism must read only what is published"),
+        "keep": (bool(spec.judged_columns), "kept columns are judged for one prior"),
+        "average_only": (spec.average_only, "an average alone promises nothing about a record"),
+    }
+    for name, (given, why) in others.items():
+        if given:
+            raise ParameterError(f"{hint('robust')} does not go with {hint(name)}: {why}. Leave one of them out.")
+
+
 def check_private(spec: Spec) -> None:
     """A private design needs public labels, and only it does; edges of bins are among them."""
     if spec.prior == MODEL and spec.domain is None:

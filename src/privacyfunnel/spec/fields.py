@@ -14,7 +14,7 @@ from privacyfunnel.spec.kinds import (
     ANY_PATH,
     ANY_TEXT,
     BINS,
-    BUDGETS,
+    DATE,
     DESIGN_EPSILON,
     FLAG,
     MERGE_RARE,
@@ -24,6 +24,7 @@ from privacyfunnel.spec.kinds import (
     ORDERED,
     PATH,
     POPULATION,
+    ROBUST,
     TEXT,
     Kind,
     choice,
@@ -42,9 +43,9 @@ FORMATS = ("csv", "csv.gz", "csv.zst", "tsv", "tsv.gz", "tsv.zst", "parquet", "a
 METHODS = (
     "auto",
     "optimal",
+    "real-or-synthetic",
     "forced-response",
     "chain",
-    "product",
     "randomised-response",
     "unary-encoding",
     "conditional-reporting",
@@ -72,15 +73,16 @@ OPTIONS: Mapping[str, Mapping[str, Option]] = {
     "Columns": {
         "secret": Option(NAMES, "illness", "COLUMN", DESIGNING, short="-s", common=True),
         "publish": Option(NAMES, ["town", "age"], "COLUMN", DESIGNING, short="-p", common=True),
-        "keep": Option(NAMES, ["year"], "COLUMN", DRAWING, common=True),
+        "keep": Option(NAMES, ["year"], "COLUMN", DRAWING),
         "allow": Option(NAMES, ["case_number"], "COLUMN", DESIGNING),
     },
     "Promise": {
         "epsilon": Option(number(least=0), 1.0, "ε", short="-e", common=True),
         "factor": Option(number(least=1), 2.0, "F"),
-        "promise": Option(ANY_TEXT, "lip", choices=("lip", "ldp", "srlip"), common=True, commands=DESIGNING),
+        "promise": Option(ANY_TEXT, "lip", choices=("lip", "ldp", "srlip"), commands=DESIGNING),
         "prior": Option(choice(MODEL, TABLE, POPULATION_PRIOR), MODEL, commands=DESIGNING),
         "population": Option(POPULATION, "95%", "95%|auto|none", DESIGNING),
+        "robust": Option(ROBUST, 2, "FACTOR|any", DESIGNING),
         "average": Option(number(least=0), 0.05, "NATS", DESIGNING),
         "average_only": Option(FLAG, commands=DESIGNING),
         "sees_secret": Option(FLAG, commands=DESIGNING),
@@ -90,7 +92,6 @@ OPTIONS: Mapping[str, Mapping[str, Option]] = {
         "ordered": Option(ORDERED, {"size": ["S", "M", "L"]}, "COLUMN=ORDER", DESIGNING),
         "method": Option(method_name(*METHODS), "auto", "METHOD", DESIGNING, choices=METHODS),
         "chain_order": Option(NAMES, ["town", "age"], "COLUMN", DESIGNING),
-        "budgets": Option(BUDGETS, [0.2, 0.3], "BUDGETS", DESIGNING),
         "gap": Option(number(above=0), 0.001, "NATS", DESIGNING),
         "time_limit": Option(number(above=0), 60.0, "SECONDS", DESIGNING),
     },
@@ -128,6 +129,12 @@ OPTIONS: Mapping[str, Mapping[str, Option]] = {
         "person": Option(TEXT, "patient", "COLUMN"),
         "person_row": Option(TEXT, "last", "first|last", choices=("first", "last")),
     },
+    "For the record": {
+        "approved_by": Option(TEXT, "Review board, 2026-11-03", "NAME", (SANITISE,)),
+        "purpose": Option(TEXT, "teaching material", "TEXT", (SANITISE,)),
+        "contact": Option(TEXT, "data@example.org", "TEXT", (SANITISE,)),
+        "valid_until": Option(DATE, "2027-12-31", "DATE", (SANITISE,)),
+    },
     "Output": {
         "into": Option(PATH, "out", "PATH", common=True),
         "format": Option(choice(*FORMATS), "parquet", commands=(SANITISE,)),
@@ -158,6 +165,9 @@ HELP: Mapping[str, str] = {
     "population: those whom the rows are a sample of. Default: table.",
     "population": "Also keep the promise, with this confidence, for the population that the rows are a random sample "
     "of; auto: with 95 % where possible; none: for these rows only.",
+    "robust": "Also keep the promise for everybody whose odds of a secret, given what is published, differ from the "
+    "model's by at most this factor; any: for everybody who agrees with it on the shares of the secret and of what is "
+    "published.",
     "average": "Also bound the average leakage I(S;Y), in nats.",
     "average_only": "Promise the average leakage alone; the ε that results is stated.",
     "sees_secret": "Let the mechanism read the secret as well: it keeps more and promises less.",
@@ -166,11 +176,10 @@ HELP: Mapping[str, str] = {
     "statistics:queries.csv, statistics:weights.csv), balanced (statistics with 99 % of the information, "
     "or balanced:0.97). Default: statistics where possible.",
     "ordered": "A column with ordinal values: size=S,M,L. Numbers and bins need none.",
-    "method": "auto, optimal, forced-response, chain, product, randomised-response, unary-encoding or conditional-"
-    "reporting. Default: auto, the optimum, or with too many combinations a forced response, or a chain for "
-    "information.",
+    "method": "auto, optimal, real-or-synthetic, forced-response, chain, randomised-response, unary-encoding "
+    "or conditional-reporting. Default: auto, the optimum, or with too many combinations real or synthetic records "
+    "(under a published model), a forced response, or a chain for information.",
     "chain_order": "For chain: the columns in the order in which they are published.",
-    "budgets": "For product: sound, paper, or an ε per column (0.2,0.3). Default: searched.",
     "gap": "Stop when the proof is within this many nats of the optimum.",
     "time_limit": "Stop after so many seconds with the best so far and its bound. "
     "Default: 60 seconds of counted work, alike on all machines.",
@@ -180,7 +189,8 @@ HELP: Mapping[str, str] = {
     "a coarser level); or age=values.",
     "merge_rare": "Publish values with fewer rows than this as 'other', and merge such bins with their neighbours: 10 "
     "for all published columns, zip=10 for one.",
-    "merge_secrets": "Treat values of the secret as one: 'a,b,c=other'. The promise then excludes what separates them.",
+    "merge_secrets": "Treat values of the secret as one: 'a,b,c=other'. Whether it is a, b or c is no longer "
+    "protected.",
     "as_": "outcomes: the most likely value, a code, and a codebook; labels: groups of values as text; values: "
     "original categories.",
     "sets": "Write sets of values as one column, or as 0/1 indicators.",
@@ -209,6 +219,10 @@ HELP: Mapping[str, str] = {
     "sheet": "The sheet of an .xlsx file. Default: the first.",
     "person": "The column that identifies persons: each counts as one row if their rows agree.",
     "person_row": "Which row of a person counts where they differ: first or last.",
+    "approved_by": "Who approved the release; for the report and the disclosure record.",
+    "purpose": "What the table is released for; likewise.",
+    "contact": "Whom to ask about the release; likewise.",
+    "valid_until": "Until when the approval holds, as 2027-12-31; likewise.",
     "into": "Where the output goes: the folder of a release, the file of a protocol or of applied rows.",
     "format": "The format of the sanitised table. Default: that of the table.",
     "excel_safe": "Put an apostrophe before text that begins like a formula.",

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -18,9 +19,10 @@ from privacyfunnel.hints import hint
 from privacyfunnel.names import split_names, suggest_name
 
 ALL_COLUMNS = "*"  # the key of merge_rare that stands for every published column
-AUTO, NONE = "auto", "none"
+AUTO, NONE, ANY_ODDS = "auto", "none", "any"
 LEAST_PERCENT = 50  # a bare number from here on is a percentage; a smaller one may be a slip of the decimal point
 MOST_DIGITS = 12  # of a whole number
+REMOVED_METHODS = {"product": "optimal, which keeps more, or chain"}  # of earlier versions, and what replaces them
 
 Check = Callable[[str, Any], Any]  # field and value to the stored value
 Parse = Callable[[str, Sequence[str]], Any]  # field and texts of the command line to a value
@@ -106,6 +108,8 @@ def method_name(*names: str) -> Kind:
         if value not in names and plugins.load_plugin(plugins.METHODS, str(value)) is None:
             known = (*names, *plugins.plugin_names(plugins.METHODS))
             near = suggest_name(str(value), known)
+            if value in REMOVED_METHODS:
+                near = f" It was removed: use {REMOVED_METHODS[value]}."
             raise ParameterError(f"A method is one of {', '.join(known)}; there is none called '{value}'.{near}")
         return str(value)
 
@@ -116,6 +120,14 @@ def _check_text(field: str, value: Any) -> str:
     if not isinstance(value, str):
         raise field_error(field, "a text", value)
     return value
+
+
+def _check_date(field: str, value: Any) -> str:
+    """A day as 2027-12-31."""
+    try:
+        return date.fromisoformat(str(value)).isoformat()
+    except ValueError:
+        raise field_error(field, "a date such as 2027-12-31", value) from None
 
 
 def _check_flag(field: str, value: Any) -> bool:
@@ -179,6 +191,16 @@ def _check_population(field: str, value: Any) -> float | str | None:
     return AUTO if bare == AUTO else parse_confidence(str(value))
 
 
+def _check_robust(field: str, value: Any) -> str | None:
+    """A factor of at least 1 by which odds may differ, or `any`."""
+    bare = str(value).strip().lower()
+    if value is None or bare == NONE:
+        return None
+    if bare != ANY_ODDS:
+        check_number(field, value, "a number of at least 1, or any", lambda x: x >= 1)
+    return bare
+
+
 def _check_bins(field: str, value: Any) -> dict[str, Any]:
     """Coarser values by column: a mapping, or a list of texts COLUMN=HOW and of `Bins`."""
     if isinstance(value, Mapping):
@@ -230,17 +252,6 @@ def _parse_ordered(field: str, texts: Sequence[str]) -> dict[str, tuple[str, ...
     return dict(map(parse_order, texts))
 
 
-def _check_budgets(field: str, value: Any) -> str | tuple[float, ...] | None:
-    """`sound`, `paper`, or an ε per column; None where they are searched for."""
-    if value is None:
-        return None
-    if value in ("sound", "paper"):
-        return str(value)
-    must = "sound, paper or an ε per published column"
-    each = value.split(",") if isinstance(value, str) else value
-    return tuple(check_number(field, size, must, lambda x: x >= 0) for size in each)
-
-
 def _check_design_epsilon(field: str, value: Any) -> float | str:
     from privacyfunnel.model.published.noisy_counts import check_design_epsilon
 
@@ -259,12 +270,14 @@ _LABELS = {"type": "object", "additionalProperties": _STRINGS}
 _COUNT = {"type": "integer", "minimum": 2}
 
 TEXT = Kind(_check_text, {"type": "string"})
+DATE = Kind(_check_date, {"type": "string", "format": "date"})
 ANY_TEXT = Kind(_keep, {"type": "string"})
 FLAG = Kind(_check_flag, {"type": "boolean"})
 PATH = Kind(_check_path, {"type": "string"}, path=True)
 ANY_PATH = Kind(_keep, {"type": "string"}, path=True)
 NAMES = Kind(_check_names, _NAMES, _parse_names, repeats=True)
 POPULATION = Kind(_check_population, {"anyOf": [{"type": "string"}, {"type": "number"}]})
+ROBUST = Kind(_check_robust, {"anyOf": [{"enum": [ANY_ODDS, NONE]}, {"type": "number", "minimum": 1}]})
 BINS = Kind(
     _check_bins,
     {
@@ -289,5 +302,4 @@ MERGE_RARE = Kind(
 )
 MERGE_SECRETS = Kind(_check_labels, _LABELS, _parse_merge_secrets, repeats=True)
 ORDERED = Kind(_check_labels, _LABELS, _parse_ordered, repeats=True)
-BUDGETS = Kind(_check_budgets, {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "number"}}]})
 DESIGN_EPSILON = Kind(_check_design_epsilon, {"anyOf": [{"type": "number"}, {"type": "string"}]})

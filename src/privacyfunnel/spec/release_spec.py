@@ -20,6 +20,7 @@ from privacyfunnel.spec.checks import (
     check_prior,
     check_private,
     check_promise,
+    check_robust,
     check_used_columns,
     epsilon_of_factor,
     find_source,
@@ -71,6 +72,7 @@ class ReleaseSpec:
     promise: str | Promise = "lip"
     prior: str | None = None
     population: float | str | None = None
+    robust: float | str | None = None
     average: float | None = None
     average_only: bool = False
     sees_secret: bool = False
@@ -79,7 +81,6 @@ class ReleaseSpec:
     ordered: Mapping[str, Any] = field(default_factory=dict)
     method: str = "auto"
     chain_order: Names = ()
-    budgets: Any = None
     gap: float = GAP
     time_limit: float | None = None
 
@@ -113,6 +114,11 @@ class ReleaseSpec:
     person: str | None = None
     person_row: str | None = None
 
+    approved_by: str | None = None
+    purpose: str | None = None
+    contact: str | None = None
+    valid_until: str | None = None
+
     into: Path | None = None
     format: str | None = None
     excel_safe: bool = False
@@ -129,7 +135,7 @@ class ReleaseSpec:
             value = getattr(self, each.name)
             if value != each.default:
                 object.__setattr__(self, each.name, each.option.kind.check(each.name, value))
-        for check in (check_promise, check_prior, check_private, check_kept, check_key):
+        for check in (check_promise, check_prior, check_robust, check_private, check_kept, check_key):
             check(self)
         check_used_columns(self, (*self.secret, *self.publish))
         for _ in (self.use_value, self.bin_rules, self.merges):  # each reads its texts, or refuses them
@@ -158,6 +164,16 @@ class ReleaseSpec:
     @cached_property
     def promise_value(self) -> Promise:
         """The promise with its ε; for an average alone the largest ε, and the one that results is stated."""
+        plain = self._plain_promise
+        if self.robust is None:
+            return plain
+        from privacyfunnel.model.credal.odds_range import OddsRange
+        from privacyfunnel.model.promises import RobustPromise
+
+        return RobustPromise(plain, OddsRange.parse(self.robust))
+
+    @property
+    def _plain_promise(self) -> Promise:
         from privacyfunnel.model.promises import find_promise
 
         if not isinstance(self.promise, str):
@@ -309,7 +325,6 @@ class ReleaseSpec:
         return Options(
             sees_secret=self.sees_secret,
             as_values=self.as_ == VALUES,
-            budgets=self.budgets,
             order=self.chain_order,
             use=self.use_value or Information(),
             orders=self.scales,

@@ -20,6 +20,7 @@ import numpy as np
 
 from privacyfunnel.arrays import BoolArray, FloatArray
 from privacyfunnel.errors import ParameterError
+from privacyfunnel.hints import hint
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
 
@@ -36,16 +37,20 @@ class Band:
     @classmethod
     def from_promise(cls, promise: Promise, joint: Joint) -> Band:
         """The band that keeps the promise, where there is one."""
+        if promise.odds is not None:
+            raise ParameterError(
+                f"A chain is made for one prior; {hint('robust')} asks for others as well. Publish fewer columns, or "
+                "use the method optimal."
+            )
         if promise.population is not None:
             raise ParameterError(
                 "A chain has contexts that few rows come to, too few to say anything of the people they stand for; a "
-                "promise for a population was asked. Publish fewer columns, or use the methods optimal or product."
+                "promise for a population was asked. Publish fewer columns, or use the method optimal."
             )
         band = _band(promise, joint)
         if band is None:
             raise ParameterError(
-                f"A chain keeps LIP or LDP; {promise.name} was asked. Use the methods optimal or product, or promise "
-                "LIP or LDP."
+                f"A chain keeps LIP or LDP; {promise.name} was asked. Use the method optimal, or promise LIP or LDP."
             )
         return band
 
@@ -88,7 +93,7 @@ def _band(promise: Promise, joint: Joint) -> Band | None:
 
     A promise that looks further than that, at those who know attributes or at another prior, has more than one block.
     """
-    if promise.population is not None:
+    if promise.population is not None or promise.odds is not None:
         return None
     blocks = list(islice(promise.comparisons(joint, False), 2))
     if len(blocks) > 1 or any(block.known for block in blocks):

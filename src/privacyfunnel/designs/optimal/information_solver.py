@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from privacyfunnel.arrays import FloatArray, IntArray, is_hardly_filled
+from privacyfunnel.arrays import FloatArray, IntArray, is_sparse_enough
 from privacyfunnel.designs.baselines import conditional_reporting
 from privacyfunnel.designs.optimal.problem_conversion import (
     LARGEST_EPSILON,
@@ -69,7 +69,7 @@ def maximise_information(request: SolverRequest) -> Optimum:
     found = thin(split(problem, gap=gap, time_limit=searching.time_limit, progress=said, start=start))
     stopped = StopReason.TIME if nearly_all.late else StopReason.NOTHING
     split_up: Protocol | SparseProtocol
-    if not sees_secret and problem.credal_sets is None and is_hardly_filled(found.atoms):
+    if not sees_secret and problem.credal_sets is None and is_sparse_enough(found.atoms):
         split_up = build_sparse_protocol(joint, problem, inputs, found)
     else:
         split_up = build_protocol(joint, problem, inputs, found, sees_secret)

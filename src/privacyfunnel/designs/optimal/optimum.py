@@ -73,13 +73,12 @@ def check_size(joint: Joint, promise: Promise, sees_secret: bool, use: Use) -> N
         "groups of codes."
     )
     if joint.m > 1 and not sees_secret:
-        product = f"use {hint('method', 'product')}, or promise LIP or LDP with"
-        other = product if promise.guards_known_attributes else "or use"
+        other = "or promise LIP or LDP with" if promise.guards_known_attributes else "or use"
         instead = f"Publish fewer columns, use coarser bins, {other} {hint('method', 'chain')}."
     if joint.c > joint.a:
         instead = f"Make one secret of several ({hint('merge_secrets', 'a,b=other')}). {instead}"
     inputs = int(np.count_nonzero(joint.weights)) if sees_secret else joint.a
-    divided = use == Information() and not sees_secret and promise.population is None
+    divided = use == Information() and not sees_secret and promise.population is None and promise.odds is None
     most = LARGEST_DIVIDED if divided and not (promise.guards_known_attributes and joint.m > 1) else LARGEST_PROBLEM
     if inputs > most:
         what = "pairs of a secret and a value" if sees_secret else "combinations" if joint.m > 1 else "values"

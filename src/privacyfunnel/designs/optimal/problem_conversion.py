@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from privacyfunnel.arrays import FloatArray, IntArray, dense, is_hardly_filled, nonzero_entries, sparse
+from privacyfunnel.arrays import FloatArray, IntArray, dense, is_sparse_enough, nonzero_entries, sparse
 from privacyfunnel.engine.objective import Objective
 from privacyfunnel.engine.problem import Problem, Split
 from privacyfunnel.errors import ParameterError
@@ -141,7 +141,7 @@ def thin(found: Split) -> Split:
     share = np.where(joined_up, found.weights / max(weights[last], TINY), 1.0)
     cells = (place[y], z)
     atoms = sparse.csr_array((share[y] * chance, cells), shape=(last + 1, found.atoms.shape[1]))
-    return replace(found, weights=weights, atoms=atoms if is_hardly_filled(found.atoms) else dense(atoms))
+    return replace(found, weights=weights, atoms=atoms if is_sparse_enough(found.atoms) else dense(atoms))
 
 
 def build_sparse_protocol(joint: Joint, problem: Problem, inputs: IntArray, found: Split) -> SparseProtocol:

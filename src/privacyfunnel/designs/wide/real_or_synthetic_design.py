@@ -6,15 +6,19 @@ Everything here is a function of the public model and of public seeds. Floats ch
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.designs.wide.replacement_programme import Replacement, solve_replacement
 from privacyfunnel.errors import GuaranteeError
 from privacyfunnel.mechanisms.decoy_slacks import (
+    PROOF_SEED,
     DecoySlacks,
     ReplacedMass,
     WeightedRecords,
@@ -47,7 +51,9 @@ NEGLIGIBLE = 1e-5  # of the probability to be accepted
 MOST_ROUNDS = 40
 LITTLE_LOSS = 1.05  # of the inflation, by refining
 REFINING = 1.7  # the `spare` of a second simulation, by which slacks are lowered before the proof
-SEEDS = 1, 2, 3  # of the design, of the proof and of refining: public, and never those of a draw
+# Of the design, the proof, refining, and records and their draws that tell information: public, never those of a draw.
+SEEDS = 1, PROOF_SEED, 3, 4, 5
+INFORMATION_RECORDS = 1 << 15
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,7 +91,7 @@ def design_real_or_synthetic(
         candidates = [*cheap, *(design for design in designs if design not in cheap)][:MOST_PROOFS]
         for refined in sample.refine_all(candidates):
             if sample.prove(refined).fit(refined.mechanism):
-                return refined
+                return replace(refined, mechanism=replace(refined.mechanism, proof_records=refined.proof_records))
     raise GuaranteeError(
         f"The slacks of synthetic records under {promise.name} were not proved by {numbers[-1]:,} simulated records. "
         "Nothing was returned. Simulate more."
@@ -264,3 +270,47 @@ def acceptance_integers(density: FloatArray, shares: FloatArray) -> IntArray:
     scaled[scaled < NEGLIGIBLE] = 0.0
     integers: IntArray = np.floor(scaled * UNIT).astype(np.int64)
     return integers
+
+
+class WideInformation(NamedTuple):
+    """Nats, under the model."""
+
+    information: float  # I(X;Y)
+    error: float  # its standard error
+    entropy: float  # H(X)
+
+
+def measure_information(mechanism: RealOrSynthetic, records: int = INFORMATION_RECORDS) -> WideInformation:
+    """The mean of ln P(y|x)/P(y) over simulated records."""
+    model = mechanism.model
+    words = np.stack(
+        [KeyStream.from_seed(SEEDS[3]).words(0, records, draw=draw) for draw in range(model.words_per_record)]
+    )
+    codes = model.sample(words)
+    drawn = mechanism.draw(codes, KeyStream.from_seed(SEEDS[4]).rows(0, records))
+    log_own, log_drawn = log_probabilities(model, codes), log_probabilities(model, drawn)
+    ratios, ratios_drawn = model.ratios(codes), model.ratios(drawn)
+    classes, classes_drawn = mechanism.classify(ratios), mechanism.classify(ratios_drawn)
+    keep = mechanism.keep_numerators(ratios, classes) / 2.0**KEEP_BITS
+    keep_drawn = mechanism.keep_numerators(ratios_drawn, classes_drawn) / 2.0**KEEP_BITS
+    shares = np.bincount(classes, minlength=mechanism.classes) / records
+    rates = acceptance_rates(mechanism, shares)
+    replaced = np.bincount(classes, 1.0 - keep, mechanism.classes) / records @ rates  # W of everybody
+    given = (1.0 - keep) * rates[classes, classes_drawn] * np.exp(log_drawn)
+    given += keep * (codes == drawn).all(axis=1)
+    told = np.log(np.maximum(given, 1e-300)) - log_drawn - np.log(keep_drawn + replaced[classes_drawn])
+    entropy = float(-log_own.mean())
+    information = min(max(float(told.mean()), 0.0), entropy)
+    return WideInformation(information, float(told.std() / math.sqrt(records)), entropy)
+
+
+def log_probabilities(model: TreeModel, codes: NDArray[np.integer[Any]]) -> FloatArray:
+    """ln p̃(x) of records that the model allows."""
+    logs = np.zeros((len(codes), len(model.shares)))
+    with np.errstate(divide="ignore"):
+        for j, (parent, table) in enumerate(zip(model.parents, model.tables, strict=True)):
+            above = np.zeros(len(codes), dtype=np.int64) if parent is None else codes[:, parent]
+            logs += np.log(table[:, above, codes[:, j]].T / UNIT)
+        logs += np.log(model.shares / UNIT)
+    largest = logs.max(axis=1)
+    return np.asarray(largest + np.log(np.exp(logs - largest[:, None]).sum(axis=1)))

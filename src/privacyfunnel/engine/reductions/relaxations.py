@@ -9,9 +9,6 @@ when :math:`\lfloor \ln(1 + L_z / \rho) / \eta \rfloor` agrees for every functio
 has :math:`e^{-\eta}(L - \kappa) \le L' \le e^{\eta} L + \kappa` with :math:`\kappa = e^{-\varepsilon}(1 - e^{-\eta})`,
 so that :math:`L' \cdot v` lies within a factor :math:`e^{\pm 2\eta}` of :math:`L \cdot v \ge e^{-\varepsilon}`: an atom
 feasible for L at ε is feasible for L' at ε + 2η where all are compared with everybody, at ε + 4η where with each other.
-
-*Lazy constraints* arrive when an atom violates them, where a promise has far more than ever matter. Once no atom in use
-violates any other constraint, the split is one of the whole problem; else all its atoms are moved towards the prior.
 """
 
 from __future__ import annotations
@@ -21,8 +18,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from privacyfunnel.arrays import FloatArray, IntArray, dense
-from privacyfunnel.engine.problem import Problem, Split
+from privacyfunnel.engine.problem import Problem
 from privacyfunnel.engine.reductions.merge_equal import PartsProblem, functionals
 from privacyfunnel.engine.settings import SETTINGS
 
@@ -64,53 +60,3 @@ def merge_similar(problem: Problem, eta: float) -> Problem:
         1 + SETTINGS.tolerance.solved
     )
     return replace(PartsProblem.from_parts(problem, part_of).problem, epsilon=looser)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class RelaxedProblem:
-    """A problem with fewer or looser constraints, whose bound holds for the original."""
-
-    original: Problem
-    problem: Problem
-
-    def invert(self, split: Split) -> Split:
-        """All atoms moved towards the prior until every constraint holds, which keeps their average."""
-        atoms = dense(split.atoms)
-        share = float(self.original.prior_share(atoms).max(initial=0.0))
-        atoms = share * self.original.prior + (1 - share) * atoms
-        return replace(split, atoms=atoms, value=float(split.weights @ self.original.costs(atoms)))
-
-
-@dataclass(frozen=True, slots=True)
-class LazyConstraints:
-    """The problem with the constraints that single inputs would violate most."""
-
-    def accepts(self, problem: Problem) -> bool:
-        """Problems of many constraints; of few, all are there from the start."""
-        return len(problem.constraints) > SETTINGS.plan.few_lazy
-
-    def apply(self, problem: Problem) -> RelaxedProblem:
-        """Those constraints alone."""
-        first = np.unique(_log_ratios(problem, np.eye(problem.size)).argmax(axis=0))
-        return RelaxedProblem(problem, problem.replace_constraints(problem.constraints.select_pairs(first)))
-
-    def extend(self, reduced: RelaxedProblem, atoms: FloatArray) -> RelaxedProblem | None:
-        """With the constraints besides that these atoms violate most; None where they violate none."""
-        whole, problem = reduced.original, reduced.problem
-        pairs: IntArray = whole.constraints.pairs
-        excess = _log_ratios(whole, atoms) - whole.epsilon
-        violated = excess.max(axis=0, initial=0.0) > SETTINGS.tolerance.solved * whole.epsilon
-        known = {tuple(pair) for pair in problem.constraints.pairs.tolist()}
-        fresh = [i for i in np.unique(excess.argmax(axis=0)[violated]) if tuple(pairs[i].tolist()) not in known]
-        if not fresh:
-            return None
-        more = replace(problem.constraints, pairs=np.concatenate([problem.constraints.pairs, pairs[fresh]]))
-        return replace(reduced, problem=problem.replace_constraints(more))
-
-
-def _log_ratios(problem: Problem, atoms: FloatArray) -> FloatArray:
-    """|ln L_E·v / L_F·v| of every constraint and atom."""
-    one, other = problem.constraints.evaluate(atoms)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        size = np.abs(np.log(one / other))
-    return np.where((one <= 0) & (other <= 0), 0.0, size)

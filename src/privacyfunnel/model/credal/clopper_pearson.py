@@ -161,7 +161,6 @@ def brackets(k: int, n: int, m: int) -> Iterator[tuple[Decimal, Decimal]]:
         yield value, value
 
 
-@lru_cache(maxsize=2**16)
 def log_factorial(n: int) -> Decimal:
     """ln n!, to an absolute 1e-65; call under `DIGITS`."""
     if n < EXACT_FACTORIALS:

@@ -62,6 +62,17 @@ def empty_credal_sets(inputs: int, c: int) -> CredalSets:
     return CredalSets(none, none, np.empty((0, c), dtype=bool), (), pairs, pairs[:, 0])
 
 
+def people_classes(joint: Joint, known: tuple[int, ...]) -> list[tuple[Known, IntArray]]:
+    """The classes of people who share these attributes: what they share, and the values that they may have."""
+    if not known:
+        return [((), np.arange(joint.a))]
+    labels, of_value = np.unique(joint.combos[:, known], axis=0, return_inverse=True)
+    return [
+        (tuple(zip(known, shared, strict=True)), np.flatnonzero(of_value.reshape(-1) == number))
+        for number, shared in enumerate(labels.tolist())
+    ]
+
+
 class Events:
     """The events of one question: in every class of people, each group against others or against all of them."""
 
@@ -97,15 +108,9 @@ class Events:
 
         Where the protocol sees X alone and these people can have but one input, it tells nothing about them.
         """
-        if not self.known:
-            return [((), np.arange(self.joint.a))]
-        labels, of_value = np.unique(self.joint.combos[:, self.known], axis=0, return_inverse=True)
-        found = []
-        for number, shared in enumerate(labels.tolist()):
-            values = np.flatnonzero(of_value.reshape(-1) == number)
-            if self.sees_secret or self.anything_else or len(values) > 1:
-                found.append((tuple(zip(self.known, shared, strict=True)), values))
-        return found
+        found = people_classes(self.joint, self.known)
+        several = self.sees_secret or self.anything_else or not self.known
+        return [each for each in found if several or len(each[1]) > 1]
 
     def _cells(self, mask: BoolArray, values: IntArray) -> tuple[IntArray, IntArray]:
         """The inputs of an event and how many rows each has; where the secret is seen, a pair never seen counts too."""

@@ -25,7 +25,7 @@ import math
 from collections import Counter
 from collections.abc import Callable
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache
 from itertools import chain, combinations
 
 import numpy as np
@@ -82,13 +82,14 @@ def _limit_share(rare: int) -> Fraction:
 def _pool_sizes(rows: IntArray, rare: int, chance: Fraction) -> Counter[int]:
     """How many pools with every number of the secrets seen might have been chosen; perhaps more."""
     scale = _log_scale(int(rows.sum()), chance)
-    ends = np.array([_near_totals(int(n), scale, True) for n in rows])
+    near_totals = cache(_near_totals)  # for this call alone: no count outlives it
+    ends = np.array([near_totals(int(n), scale, True) for n in rows])
     low, high = ends[:, 0], ends[:, 1]
     surely, perhaps = high < rare, (low < rare) & (high >= rare)
     pool_level = math.log(4 / float(chance)) + int(perhaps.sum()) * math.log(2)
     pool_level *= 1 + OUTWARD_MARGIN
     if perhaps.sum() > MOST_UNDECIDED:
-        enough = _near_totals(int(rows[surely].sum()), pool_level, False)[0] >= rare  # then no common secret joins
+        enough = near_totals(int(rows[surely].sum()), pool_level, False)[0] >= rare  # then no common secret joins
         others, first = int((perhaps if enough else ~surely).sum()), int(surely.sum())
         return Counter({first + k: math.comb(others, k) for k in range(others + 1)})
     open_ones = np.flatnonzero(perhaps)
@@ -96,7 +97,7 @@ def _pool_sizes(rows: IntArray, rare: int, chance: Fraction) -> Counter[int]:
     for some in chain.from_iterable(combinations(open_ones, k) for k in range(len(open_ones) + 1)):
         pool = surely.copy()
         pool[list(some)] = True
-        least, most = _near_totals(int(rows[pool].sum()), pool_level, False)
+        least, most = near_totals(int(rows[pool].sum()), pool_level, False)
         if pool.all() or least == 0 or most >= rare:  # as it is: without rows, or with enough
             found.add(pool.tobytes())
         if not pool.all() and least < rare:  # with the smallest common secret, whichever that may be
@@ -119,7 +120,6 @@ def _log_scale(total: int, chance: Fraction) -> float:
     return math.log(4 * max(total, 1) / float(chance)) * (1 + OUTWARD_MARGIN)
 
 
-@lru_cache(maxsize=1 << 12)
 def _near_totals(n: int, level: float, by_mean: bool) -> tuple[int, int]:
     """Between which totals those are that are near a mean that n is near.
 

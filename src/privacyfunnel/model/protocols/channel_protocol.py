@@ -10,7 +10,6 @@ from itertools import pairwise
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray, IntArray, Matrix, freeze
-from privacyfunnel.deprecation import DeprecatedAlias
 from privacyfunnel.errors import DistributionError, SizeError
 from privacyfunnel.model.comparisons import Comparisons, Leak, log_ratio
 from privacyfunnel.model.credal.credal_sets import CredalSets
@@ -68,11 +67,6 @@ class Protocol:
         if self.elsewhere is None:
             return replace(self, channel=rows, outputs=outputs)
         return replace(self, channel=rows[:-1], outputs=outputs, elsewhere=rows[-1])
-
-    every = DeprecatedAlias("all_rows")
-    with_every = DeprecatedAlias("with_rows")
-    worst_over = DeprecatedAlias("worst_credal_leak")
-    quieter = DeprecatedAlias("mix_constant")
 
     def fits(self, joint: Joint) -> bool:
         """Whether the rows are the inputs that the joint has."""

@@ -114,9 +114,10 @@ class TreeMeasurement:
     rate: Fraction  # of the noise in all tables
     score_rate: Fraction  # of that in the scores; 0 where nothing was chosen
     chosen: int  # edges that were chosen by their scores
+    totals: IntArray | None = None  # of each secret, where they were measured by themselves
 
     def __post_init__(self) -> None:
-        tables = len(self.pairs) + len(self.triples)
+        tables = len(self.pairs) + len(self.triples) + (self.totals is not None)
         if 2 * tables * self.rate + 4 * self.chosen * self.score_rate > self.epsilon:
             raise ParameterError("A measurement must spend at most its ε; this one states less noise.")
 
@@ -126,26 +127,56 @@ class TreeMeasurement:
         return tuple(parent.get(j) for j in range(len(self.pairs)))
 
 
+@dataclass(frozen=True, slots=True)
+class NoisePlan:
+    """How ε_c is divided: a function of public numbers alone."""
+
+    edges: int  # that are chosen by their scores
+    rate: Fraction  # of the noise in all tables
+    score_rate: Fraction  # of that in the scores; 0 where nothing is chosen
+
+    @classmethod
+    def divide(cls, epsilon: Fraction, rows: int, columns: int, fixed: int = 0, totals: int = 0) -> NoisePlan:
+        """Equal noise for n(s, x_j) of every column, for every edge, and for `totals` tables more."""
+        edges = max(min(int(rows * epsilon / ROWS_PER_EDGE), columns - 1) - fixed, 0)
+        for_choice = FOR_CHOICE * epsilon if edges else Fraction(0)
+        rate = (epsilon - for_choice) / (2 * (columns + fixed + edges + totals))
+        return cls(edges, rate, for_choice / (4 * edges) if edges else Fraction(0))
+
+
 def measure_tree(
     table: CodedTable, epsilon: Fraction, source: Callable[[Fraction], NoiseSource], fixed: Sequence[Edge] = ()
 ) -> TreeMeasurement:
     """Measure a table with noise from this source; `fixed` are edges that public knowledge asks for."""
+    plan = NoisePlan.divide(epsilon, table.rows, len(table.attributes), len(fixed))
+    noise = source(plan.rate)
+    pairs = tuple(add_noise(table.count([j], by_secret=True), noise) for j in range(len(table.attributes)))
+    return measure_edges(table, pairs, plan, epsilon, source, fixed)
+
+
+def measure_edges(
+    table: CodedTable,
+    pairs: tuple[IntArray, ...],
+    plan: NoisePlan,
+    epsilon: Fraction,
+    source: Callable[[Fraction], NoiseSource],
+    fixed: Sequence[Edge] = (),
+    totals: IntArray | None = None,
+) -> TreeMeasurement:
+    """What is measured after n(s, x_j), and n(s) where there are `totals`: edges, and the table of each."""
     c, m, sizes = len(table.secret.labels), len(table.attributes), table.sizes
     candidates = [(i, j) for i, j in combinations(range(m), 2) if c * sizes[i] * sizes[j] <= MOST_TRIPLE_CELLS]
-    most = int(table.rows * epsilon / ROWS_PER_EDGE) - len(fixed)
-    chosen = len(_grow_forest(m, fixed, candidates, max(most, 0)))
-    for_choice = FOR_CHOICE * epsilon if chosen else Fraction(0)
-    noise = source((epsilon - for_choice) / (2 * (m + len(fixed) + chosen)))
-    pairs = tuple(add_noise(table.count([j], by_secret=True), noise) for j in range(m))
+    noise = source(plan.rate)
     edges, score_rate = list(fixed), Fraction(0)
-    if chosen:
-        score_noise = source(for_choice / (4 * chosen))
+    if plan.edges and candidates:
+        score_noise = source(plan.score_rate)
         score_rate = score_noise.rate
         scores = score_pairs(table, candidates, estimate_margins(pairs, table.rows, noise_variance(noise.rate)))
-        edges += choose_edges(m, fixed, candidates, scores, chosen, score_noise)
+        edges += choose_edges(m, fixed, candidates, scores, plan.edges, score_noise)
     directed = _direct(m, edges)
     triples = tuple(add_noise(table.count(edge, by_secret=True), noise) for edge in directed)
-    return TreeMeasurement(table.rows, epsilon, pairs, directed, triples, noise.rate, score_rate, chosen)
+    chosen = len(edges) - len(fixed)
+    return TreeMeasurement(table.rows, epsilon, pairs, directed, triples, noise.rate, score_rate, chosen, totals)
 
 
 def add_noise(counts: IntArray, noise: NoiseSource) -> IntArray:

@@ -8,7 +8,8 @@ Each noisy count M_{s,x} is drawn towards what independence would make of it, th
 
 each row scaled to R_s; λ_s is taken apart over columns with more noise. Secrets whose noisy total is small are one
 group, about which the model says something; about each of them alone the noise says nothing. Secrets that are not
-listed go with values as everybody does.
+listed go with values as everybody does. The M themselves are published too, summed over each group: of the table's
+shares they tell what p̃ blurs, and whoever estimates shares weighs them by their noise.
 """
 
 from __future__ import annotations
@@ -20,12 +21,13 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privacyfunnel.arrays import BoolArray, FloatArray, IntArray
 from privacyfunnel.errors import DistributionError
 from privacyfunnel.model.joint import Attribute, Joint
 from privacyfunnel.model.published.noise import noise_sum
-from privacyfunnel.names import OTHER, unique_label
+from privacyfunnel.model.published.published_model import PublishedModel, facts_from_json
 
 UNIT = 1 << 32  # the integers of a model sum to about this
 LEAST = Fraction(1, 50)  # of what independence says: no pair of secret and value is impossible
@@ -37,80 +39,57 @@ TESTS = 3  # by which one person could bring a label about
 
 
 @dataclass(frozen=True, eq=False)
-class TableModel:
-    """p̃(s, x) as it stands in a protocol file: integers, what their rows stand for, and what ε was spent on them."""
+class MeasuredCounts:
+    """Counts with noise of the secrets that a model lists: a row per group of them, a column per value."""
 
-    weights: IntArray  # c × a, each at least 1
-    groups: tuple[tuple[str, ...], ...]  # the secrets that each row stands for
-    rest: int | None  # the row of every secret that is not listed; None where all are
-    rows: int  # n, which is public
-    epsilon: Fraction  # ε_c
-    delta: Fraction  # 0 where labels were given
-    total: Fraction  # ε of everything that is published together
+    cells: IntArray
+    variance: FloatArray  # of the noise in each
 
     def __post_init__(self) -> None:
-        named = [label for group in self.groups for label in group]
-        shaped = self.weights.ndim == 2 and len(self.weights) == len(self.groups) >= 2 and self.weights.shape[1] > 1
-        if not shaped or len(set(named)) < len(named) or self.rows < 1:
+        if self.cells.ndim != 2 or self.cells.shape != self.variance.shape or not (self.variance > 0).all():
+            raise DistributionError("Every noisy count must have the variance of its noise; some have not.")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TableModel(PublishedModel):
+    """p̃(s, x) as it stands in a protocol file: integers, what their rows stand for, and what ε was spent on them."""
+
+    weights: IntArray  # groups of secrets × values, each at least 1
+    counts: MeasuredCounts | None = None  # the M that p̃ was made from; None in files of earlier versions
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.weights.ndim != 2 or len(self.weights) != len(self.groups) or self.weights.shape[1] < 2:
             raise DistributionError("A model must have a row of integers for each group of secrets; this one has not.")
-        if self.rest is not None and not 0 <= self.rest < len(self.groups):
-            raise DistributionError("Secrets that a model does not list must be in one of its groups; they are not.")
-        if (self.weights < 1).any() or not all(group or s == self.rest for s, group in enumerate(self.groups)):
+        if (self.weights < 1).any():
             raise DistributionError("Every secret of a model must be able to go with every value; some cannot.")
-        if not (0 < self.epsilon < self.total and 0 <= self.delta < 1):
-            raise DistributionError("The ε of a model must be a part of the whole ε; it is not.")
-
-    @property
-    def secrets(self) -> tuple[str, ...]:
-        """What each row is called: its secret, or `other` where it stands for several."""
-        taken = [group[0] for group in self.groups if len(group) == 1]
-        called: list[str] = []
-        for group in self.groups:
-            called.append(group[0] if len(group) == 1 else unique_label(OTHER, [*taken, *called]))
-        return tuple(called)
-
-    @property
-    def pooled(self) -> tuple[str, ...]:
-        """The listed secrets that are promised as a group only."""
-        return tuple(label for group in self.groups if len(group) > 1 for label in group)
-
-    def group_of(self, labels: Sequence[str]) -> tuple[str, ...]:
-        """The row that secrets with these labels belong to, by what it is called."""
-        place = {label: s for s, group in enumerate(self.groups) for label in group}
-        unknown = [label for label in labels if label not in place]
-        if unknown and self.rest is None:
-            raise DistributionError("The model must list every secret of the table; it does not.")
-        called = self.secrets
-        return tuple(called[place.get(label, self.rest or 0)] for label in labels)
+        listed = (sum(map(bool, self.groups)), self.weights.shape[1])
+        if self.counts is not None and self.counts.cells.shape != listed:
+            raise DistributionError("A model must have noisy counts for each group that it lists; this one has not.")
 
     def joint(self, attributes: tuple[Attribute, ...], combos: IntArray, secret_name: str) -> Joint:
         """p̃ over these values."""
         return Joint(self.weights, self.secrets, attributes, combos, secret_name)
 
     def to_json(self) -> dict[str, Any]:
-        """As it stands in a protocol file."""
-        return {
-            "rows": self.rows,
-            "epsilon": str(self.epsilon),
-            "delta": str(self.delta),
-            "total_epsilon": str(self.total),
-            "secrets": [list(group) for group in self.groups],
-            "rest": self.rest,
-            "weights": self.weights.tolist(),
-        }
+        noisy = self.counts
+        measured = {} if noisy is None else {"counts": noisy.cells.tolist(), "noise_variance": noisy.variance.tolist()}
+        return {**super().to_json(), "weights": self.weights.tolist(), **measured}
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> TableModel:
         """The model that a protocol file states."""
-        return cls(
-            weights=np.array(content["weights"], dtype=np.int64),
-            groups=tuple(map(tuple, content["secrets"])),
-            rest=content["rest"],
-            rows=content["rows"],
-            epsilon=Fraction(content["epsilon"]),
-            delta=Fraction(content["delta"]),
-            total=Fraction(content["total_epsilon"]),
-        )
+        counts = None
+        if "counts" in content:
+            counts = MeasuredCounts(_rectangle(content["counts"], np.int64), _rectangle(content["noise_variance"]))
+        return cls(weights=np.array(content["weights"], dtype=np.int64), counts=counts, **facts_from_json(content))
+
+
+def _rectangle(rows: Sequence[Sequence[float]], dtype: type[Any] = np.float64) -> NDArray[Any]:
+    """Rows of one length as an array."""
+    if len(set(map(len, rows))) != 1:
+        raise DistributionError("The noisy counts of a model must fill a table; these do not.")
+    return np.array(rows, dtype=dtype)
 
 
 def noise_variance(rate: Fraction) -> float:

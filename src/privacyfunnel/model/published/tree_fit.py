@@ -42,11 +42,22 @@ def fit_tree_model(
 
 
 def smooth_tree(
-    seen: TreeMeasurement, secret: Attribute, attributes: Sequence[Attribute], impossible: Zeros | None = None
+    seen: TreeMeasurement,
+    secret: Attribute,
+    attributes: Sequence[Attribute],
+    impossible: Zeros | None = None,
+    unlisted_rows: float = 0.0,
 ) -> TreeModel:
-    """The model that follows from noisy tables: p̃(x_j | s, x_π) by shrinkage of least expected error."""
+    """The model that follows from noisy tables: p̃(x_j | s, x_π) by shrinkage of least expected error.
+
+    Where the last secret of the model was not measured, it gets `unlisted_rows`, which go with values as all others do.
+    """
     combined, variances = _combine_tables(seen)
-    shares = combine_shares(combined, variances, seen.rows)
+    if seen.totals is None:
+        shares = combine_shares(combined, variances, seen.rows)
+    else:
+        whole = seen.totals.astype(np.float64)[:, None]
+        shares = combine_shares([*combined, whole], [*variances, noise_variance(seen.rate)], seen.rows)
     pairs = [smooth_pair_table(noisy, shares, v) for noisy, v in zip(combined, variances, strict=True)]
     tables = [table[:, None, :] for table in pairs]
     for (parent, child), noisy in zip(seen.edges, seen.triples, strict=True):
@@ -57,6 +68,9 @@ def smooth_tree(
         tables[child] = smooth_triple_table(
             noisy.astype(np.float64), pairs[parent], pairs[child], noise_variance(seen.rate), possible
         )
+    if unlisted_rows:
+        shares = np.append(shares, unlisted_rows)
+        tables = [np.concatenate([table, table.sum(axis=0, keepdims=True)]) for table in tables]
     return TreeModel.from_weights(secret, attributes, shares, seen.parents, tables)
 
 

@@ -18,7 +18,6 @@ from typing import ClassVar
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray
-from privacyfunnel.deprecation import DeprecatedAlias
 from privacyfunnel.errors import ColumnError, ParameterError, check_positive
 from privacyfunnel.model.contingency_csv import read_table
 from privacyfunnel.model.joint import Joint
@@ -50,8 +49,6 @@ class Workload:
         twice = [value for value in self.values if self.values.count(value) > 1]
         if twice:
             raise ColumnError(f"a workload names a value once; '{self.name}' names '{twice[0]}' twice. Mend it.")
-
-    of = DeprecatedAlias("query_matrix")
 
     def query_matrix(self, joint: Joint) -> FloatArray:
         """The queries over the joint's values."""

@@ -10,7 +10,6 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
-from privacyfunnel.deprecation import DeprecatedAlias, adopt_deprecated_overrides
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.protocols.channel_protocol import Protocol
 from privacyfunnel.model.uses.ordinal_scale import Orders
@@ -21,15 +20,6 @@ class Use(ABC):
 
     name: ClassVar[str]  # under which it is asked for, and its solver found
     finest: ClassVar[float] = 0.0  # of the value: no smaller gap between value and bound is sought
-
-    def __init_subclass__(cls) -> None:
-        adopt_deprecated_overrides(cls)
-
-    called = DeprecatedAlias("full_name")
-    of_values = DeprecatedAlias("value_use")
-    ordered = DeprecatedAlias("with_orders")
-    alike_everywhere = DeprecatedAlias("ignores_promise")
-    near_enough = DeprecatedAlias("tolerance")
 
     @property
     def full_name(self) -> str:

@@ -1,22 +1,175 @@
-"""What there is to know about a release beyond its certificate, each computed once, when it is first asked for."""
+"""What there is to know about a release beyond its certificate, each computed once, when it is first asked for.
+
+Who knows better than the prior of a promise? Five questions, each with a number: somebody who believes the prior is
+promised ε; others are measured: who knows the exact frequencies of the table, the population at a confidence, who knows
+some of the columns, and who fitted a classifier to the raw rows. The answers follow from counts of the secret, and are
+the owner's own.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar, cast
 
+from privacyfunnel.formatting import finite_or_none, format_factor, format_percent
 from privacyfunnel.mechanisms.mechanism import Mechanism
-from privacyfunnel.mechanisms.sealing import exact_worst_leak
+from privacyfunnel.mechanisms.sealing import SealedProtocol, exact_worst_leak
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import SRLIP
 from privacyfunnel.release.design import DesignResult
+from privacyfunnel.release.findings.attacker_leaks import ClassifierLeak, SideChannel, classifier_leak, side_channel
 from privacyfunnel.release.findings.population import AT_A_GLANCE, PopulationBound, population_bound
 from privacyfunnel.release.findings.rare_values import rare_secret_advice, rare_value_advice
 from privacyfunnel.release.findings.sparseness import sparseness_advice
+from privacyfunnel.release.model_design import FittedModel
 from privacyfunnel.spec import ReleaseSpec
 
 T = TypeVar("T")
+BELIEVER, FREQUENCIES, POPULATION, COLUMNS, CLASSIFIER = "model", "frequencies", "population", "columns", "classifier"
+SHORT = {
+    FREQUENCIES: "who knows the table's exact frequencies",
+    POPULATION: "the population at a confidence",
+    COLUMNS: "who knows some columns",
+    CLASSIFIER: "who fitted a classifier to the raw rows",
+}
+NOT_MEASURED = "Not measured here: it takes too long for so many values."
+ONE_COLUMN = "One column is published: whoever knows it knows the whole record, and learns nothing more from it."
+SIDE_SECONDS = 1.5  # to measure the leakage to somebody who knows some columns
+
+
+@dataclass(frozen=True, slots=True)
+class Attacker:
+    """Somebody, and by how much their belief about the secret can move through all that is public."""
+
+    name: str
+    who: str
+    promised: float | None  # ε that the promise allows them; None where they are promised nothing
+    epsilon: float | None  # of this release, for them; infinite where nothing bounds it, None where not measured
+    answer: str
+    rows_beyond: float | None = None  # share of rows whose record moves their belief by more than was promised
+
+    def exceeds(self, promised: float) -> bool:
+        """Whether they can learn more than believers of the prior are promised."""
+        return self.promised is None and self.epsilon is not None and self.epsilon > promised
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it, for JSON; epsilon is null where it is not measured or not bounded."""
+        return {
+            "name": self.name,
+            "who": self.who,
+            "promised": self.promised,
+            "epsilon": None if self.epsilon is None else finite_or_none(self.epsilon),
+            "measured": self.epsilon is not None,
+            "rows_beyond": self.rows_beyond,
+            "answer": self.answer,
+        }
+
+
+def list_attackers(
+    sealed: SealedProtocol,
+    *,
+    frequencies: float | None,
+    people: PopulationBound | None,
+    not_for_people: str,
+    columns: SideChannel | None,
+    classifier: ClassifierLeak | None,
+) -> tuple[Attacker, ...]:
+    """The five, in the order of what they know."""
+    model = sealed.model
+    spent = 0.0 if model is None else float(model.epsilon)  # what the published model itself may tell whoever disagrees
+    return (
+        *_believers(sealed),
+        *([] if frequencies is None else [_frequencies(frequencies)]),
+        _population(sealed, people, not_for_people, spent),
+        _columns(sealed, columns, spent),
+        _classifier(sealed, classifier, spent),
+    )
+
+
+def warn_of_attackers(found: tuple[Attacker, ...], promised: float) -> str:
+    """In one line, who can learn more than was promised, and how much; nothing where nobody was found to."""
+    worse = []
+    for each in found:
+        if each.epsilon is not None and each.exceeds(promised):
+            size = "no bound" if math.isinf(each.epsilon) else f"×{format_factor(each.epsilon)}"
+            rows = f" for {format_percent(each.rows_beyond, up=True)} of rows" if each.rows_beyond else ""
+            worse.append(f"{SHORT[each.name]} {size}{rows}")
+    return f"×{format_factor(promised)} is not promised to everybody: {', '.join(worse)}" if worse else ""
+
+
+def _believers(sealed: SealedProtocol) -> list[Attacker]:
+    """Those whom the certificate is about."""
+    total, certified, odds = sealed.total_epsilon, sealed.certified_total, sealed.promise.odds
+    prior = "the table" if sealed.model is None else "the model"
+    most = f"by a factor of at most {format_factor(certified)}, checked {sealed.mechanism.describe_check()}"
+    found = []
+    if sealed.model is not None:
+        whose = f"Promised, {most}: anybody can repeat that from the public file alone."
+        found = [Attacker(BELIEVER, "somebody who believes the published model", total, certified, whose)]
+    elif not sealed.has_noisy_design:
+        whose = f"Promised, {most}, on the integers that the draw used."
+        who = "somebody who knows the table's exact frequencies"
+        found = [Attacker(FREQUENCIES, who, total, sealed.epsilon, whose)]
+    if odds is not None:
+        found.append(Attacker("robust", odds.people(prior), total, certified, f"Promised, {most}."))
+    return found
+
+
+def _frequencies(leak: float) -> Attacker:
+    who = "somebody who knows the table's exact frequencies"
+    return Attacker(FREQUENCIES, who, None, leak, f"Not promised. Measured: {_size(leak)}.")
+
+
+def _population(sealed: SealedProtocol, people: PopulationBound | None, why_not: str, spent: float) -> Attacker:
+    who, promised = "the population that the rows were sampled from", sealed.promise.population
+    rare = "" if people is None or not people.rare_alone else f" {people.rare_alone[0].upper()}{people.rare_alone[1:]}."
+    if promised is not None:
+        sure = f"with {format_percent(promised.confidence)} confidence, if the rows are an independent sample of it"
+        most = f"Promised, by a factor of at most {format_factor(sealed.promise.epsilon)}, {sure}."
+        return Attacker(POPULATION, who, sealed.promise.epsilon, sealed.epsilon, most + rare)
+    said = f"Not promised: {why_not}." if why_not else "Not promised."
+    if people is None:
+        return Attacker(POPULATION, who, None, None, f"{said} {NOT_MEASURED}")
+    leak = people.epsilon + spent
+    size = "no bound" if math.isinf(leak) else f"a factor of at most {format_factor(leak)}"
+    sure = f"with {format_percent(people.confidence)} confidence, because {people.reason}"
+    return Attacker(POPULATION, who, None, leak, f"{said} Measured: {size}, {sure}.{rare}")
+
+
+def _columns(sealed: SealedProtocol, found: SideChannel | None, spent: float) -> Attacker:
+    who, guards = "somebody who knows some of the columns", sealed.promise.guards_known_attributes
+    if len(sealed.domain.attributes) == 1 and not sealed.sees_secret:
+        return Attacker(COLUMNS, who, sealed.total_epsilon, spent, ONE_COLUMN)
+    if found is None:
+        return Attacker(COLUMNS, who, sealed.total_epsilon if guards else None, None, NOT_MEASURED)
+    leak = found.epsilon + spent
+    limit = "at most" if found.exact else "at least"
+    size = "no bound" if math.isinf(leak) else f"a factor of {limit} {format_factor(leak)}"
+    said = "Promised" if guards else "Not promised"
+    promised = sealed.total_epsilon if guards else None
+    return Attacker(COLUMNS, who, promised, leak, f"{said}. Measured: {size} ({found.text}).")
+
+
+def _classifier(sealed: SealedProtocol, found: ClassifierLeak | None, spent: float) -> Attacker:
+    who = "somebody who fitted a classifier to the raw rows"
+    if found is None:
+        return Attacker(CLASSIFIER, who, None, None, f"Not promised. {NOT_MEASURED}")
+    up, down = _size(found.up + spent), _size(found.down + spent)
+    limit = format_factor(sealed.total_epsilon)
+    rises, falls = (format_percent(share, up=True) for share in (found.share_up, found.share_down))
+    said = (
+        f"Not promised. Measured: it removes {format_percent(found.gain)} of the uncertainty about the secret on rows "
+        f"that it was not fitted to. A record raises its belief by {up} at most, beyond {limit} for {rises} of rows; "
+        f"and lowers it by {down} at most, beyond {limit} for {falls} of rows."
+    )
+    return Attacker(CLASSIFIER, who, None, found.epsilon + spent, said, found.share)
+
+
+def _size(epsilon: float) -> str:
+    return "any factor" if math.isinf(epsilon) else f"a factor of {format_factor(epsilon)}"
 
 
 class Findings:
@@ -35,33 +188,70 @@ class Findings:
     @cached_property
     def sparse(self) -> str:
         """How far combinations reveal the secret, and what a smaller table would change."""
-        return "" if self._spec.is_private_design else sparseness_advice(self._design)
+        design = self._design
+        return "" if self._spec.is_private_design else sparseness_advice(design.joint, design.sealed.domain.bins)
 
     @cached_property
     def rare(self) -> tuple[str, ...]:
         """Values with few rows, and what merging rare secrets would keep; a sentence each."""
         if self._spec.is_private_design:
             return ()
-        values = rare_value_advice(self._design.joint, self._design.sealed.domain.bins)
+        values = rare_value_advice(self._design.joint)
         return tuple(filter(None, (values, rare_secret_advice(self._design, self._spec.secret))))
 
     @cached_property
     def people(self) -> PopulationBound | None:
         """ε for the population that the rows are a sample of, where it is quickly computed."""
+        if not self._design.sealed.mechanism.lists_inputs:
+            return None
         law, joint = self._on_table
         return population_bound(law, self._design.sealed.promise, joint, AT_A_GLANCE)
 
     @cached_property
-    def table_leak(self) -> float:
-        """What a record leaks to whoever knows the table's exact frequencies, in exact arithmetic."""
+    def table_leak(self) -> float | None:
+        """What a record leaks to whoever knows the table's exact frequencies, in exact arithmetic.
+
+        None where inputs are not listed: with many columns nearly every record occurs once, and tells all.
+        """
+        if not self._design.sealed.mechanism.lists_inputs:
+            return None
         law, joint = self._on_table
         return exact_worst_leak(law, self._design.sealed.promise.table_promise, joint).leak.epsilon
+
+    @cached_property
+    def known_columns(self) -> SideChannel | None:
+        """What leaks to somebody who knows some of the columns, under the prior of the promise."""
+        return side_channel(self._design.joint, self._design.sealed.mechanism, SIDE_SECONDS)
+
+    @cached_property
+    def classifier(self) -> ClassifierLeak | None:
+        """What leaks to somebody who fitted a classifier to the raw rows."""
+        law, joint = self._on_table
+        return classifier_leak(law, self._design.sealed.promise, joint)
+
+    @cached_property
+    def attackers(self) -> tuple[Attacker, ...]:
+        """Who knows better than the prior, and what they can learn: the questions of the owner's report."""
+        design = self._design
+        return list_attackers(
+            design.sealed,
+            frequencies=None if design.sealed.model is None else self.table_leak,
+            people=self.people,
+            not_for_people=design.not_for_people,
+            columns=self.known_columns,
+            classifier=self.classifier,
+        )
+
+    @property
+    def knows_better(self) -> str:
+        """Who can learn more than was promised, in one line; nothing where nobody was found to."""
+        return warn_of_attackers(self.attackers, self._design.sealed.total_epsilon)
 
     @property
     def _on_table(self) -> tuple[Mechanism, Joint]:
         """The mechanism on the values that rows have, and the counts that it was made from or for."""
         design = self._design
-        if design.fitted is None:
+        if not isinstance(design.fitted, FittedModel):
             return design.sealed.mechanism, design.joint
         joint, occurs = design.fitted.table_joint
         return design.sealed.mechanism.restrict_inputs(occurs), joint

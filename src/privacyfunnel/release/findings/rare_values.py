@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from privacyfunnel.hints import hint
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.secret_merge import merge_secrets
-from privacyfunnel.names import MISSING, OTHER, unique_label
+from privacyfunnel.names import OTHER, unique_label
 from privacyfunnel.release.design import DesignResult
 
 FEW = 5  # rows that a value must have not to point at people
@@ -68,29 +68,31 @@ def rare_secrets(secrets: Sequence[str], rows: NDArray[np.int64]) -> RareSecrets
     return RareSecrets(tuple(secrets), tuple(secrets[i] for i in sorted(by_size[:many].tolist())), rare)
 
 
-def rare_value_advice(joint: Joint, bins: Collection[str] = ()) -> str:
-    """How many published values few people have, and what would change it; nothing where none has few.
+def rare_value_advice(joint: Joint) -> str:
+    """How many published values few people have, and what would change it; nothing where none has few."""
+    found = format_rare_values(joint)
+    return (
+        f"{found}. {hint('merge_rare', FEW)} merges rare values; fewer columns make fewer combinations."
+        if found
+        else ""
+    )
 
-    `bins` are the columns that are binned: a missing number of theirs has no neighbour to join.
-    """
-    said, advice = [], []
+
+def format_rare_values(joint: Joint) -> str:
+    """How many values, or combinations of them, few people have; nothing where none has few."""
+    said = []
     for j, attribute in enumerate(joint.attributes):
         rows = np.zeros(len(attribute.labels), dtype=joint.weights.dtype)
         np.add.at(rows, joint.combos[:, j], joint.weights.sum(axis=0))
-        few = [label for label, n in zip(attribute.labels, rows.tolist(), strict=True) if n < FEW]
-        if few:
-            said.append(f"{_format_count(len(few), 'value')} of {attribute.name}")
-        if few and (attribute.name not in bins or few != [MISSING]):
-            advice = [f"{hint('merge_rare', FEW)} merges such values."]
+        few = int((rows < FEW).sum())
+        said += [f"{_format_count(few, 'value')} of {attribute.name}"] if few else []
     combinations = int((joint.weights.sum(axis=0) < FEW).sum())
     if joint.m > 1 and combinations:
-        said.append(_format_count(combinations, "combination"))
-        advice.append("Fewer columns or coarser values have fewer such combinations.")
+        said = [_format_count(combinations, "combination")]
     if not said:
         return ""
-    belong = "belongs" if len(said) == 1 and said[0].startswith("1 ") else "belong"
-    found = f"{', '.join(said)} {belong} to fewer than {FEW} people, and the public file names them."
-    return " ".join([found, *advice])
+    are = "is" if len(said) == 1 and said[0].startswith("1 ") else "are"
+    return f"{', '.join(said)} {are} so rare (fewer than {FEW} people) that they may point to a person"
 
 
 def rare_secret_advice(found: DesignResult, columns: Sequence[str]) -> str:
@@ -100,7 +102,7 @@ def rare_secret_advice(found: DesignResult, columns: Sequence[str]) -> str:
     if rare is None:
         return ""
     few = f"{rare.rare} of {joint.c} values of {columns[0]} {'is' if rare.rare == 1 else 'are'} rare."
-    return f"{few} {rare.option} may keep more; nothing would then be promised that tells the merged values apart."
+    return f"{few} {rare.option} may be more accurate; which of them it is would no longer be protected."
 
 
 def _format_count(number: int, what: str) -> str:

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from privacyfunnel.audits.pram import audit_matrix
 from privacyfunnel.audits.protocol_audit import audit as audit_protocol
-from privacyfunnel.audits.side_channel_audit import format_side_channel
 from privacyfunnel.estimation import Estimates, estimate, impute_file
 from privacyfunnel.formatting import format_epsilon, format_number, format_percent
 from privacyfunnel.mechanisms.sealing import SealedProtocol
+from privacyfunnel.release.findings.attacker_leaks import format_side_channel
 from privacyfunnel.release.output_layout import detect_layout
 from privacyfunnel.studio.pictures import Picture, ShareInterval, intervals_picture
 from privacyfunnel.studio.task_pool import ProgressReporter
@@ -116,7 +116,7 @@ def audit(
         (
             "certified",
             f"ε = {format_epsilon(found.certified)} now, "
-            f"{format_epsilon(sealed.epsilon)} stated, {sealed.mechanism.check_method}",
+            f"{format_epsilon(sealed.epsilon)} stated, {sealed.mechanism.describe_check()}",
         ),
     ]
     if found.people is not None:

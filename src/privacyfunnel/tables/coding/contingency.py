@@ -126,7 +126,10 @@ def _frame(codes: Sequence[Codes] | Sequence[IntArray]) -> pl.DataFrame:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Variable:
-    """One or several columns read as one: S, or X = (X¹, …, Xᵐ), with the combinations of values that it takes."""
+    """One or several columns read as one: S, or X = (X¹, …, Xᵐ), with the combinations of values that it takes.
+
+    Where a domain lists none, every combination of its labels is one, and a table has those that occur in it.
+    """
 
     codings: tuple[Coding, ...]
     combos: IntArray  # k × m: the code in each coding, a row per combination, in lexicographic order
@@ -235,13 +238,13 @@ def count_variable(
         if lost:
             strange[coder.column] = lost
     final_cells = np.hstack(finals)
+    listed = (final_cells >= 0).all(axis=1)
+    positions = np.full(len(cells), UNKNOWN, dtype=np.int64)
     if known is None:
-        combos, positions = distinct_rows(final_cells)
+        combos, positions[listed] = distinct_rows(final_cells[listed])
     else:
         combos = known
         lookup = CellIndex(known, np.arange(len(known)), [len(coding.labels) for coding in codings])
-        listed = (final_cells >= 0).all(axis=1)
-        positions = np.full(len(cells), UNKNOWN, dtype=np.int64)
         positions[listed] = lookup.positions(list(final_cells[listed].T), int(listed.sum()))
     found = UnknownRows(int(counts[positions < 0].sum()), strange)
     index = CellIndex(cells, positions, [coder.size for coder in coders])

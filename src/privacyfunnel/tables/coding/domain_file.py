@@ -47,8 +47,8 @@ class DomainFile:
     codings: Mapping[str, Coding]
     name: str = "the domain"
 
-    def variable(self, columns: Sequence[str]) -> Variable:
-        """These columns read as one, with every combination of their labels."""
+    def variable(self, columns: Sequence[str], *, unlisted: bool = False) -> Variable:
+        """These columns read as one, with every combination of their labels, unless they are `unlisted`."""
         missing = [column for column in columns if column not in self.codings]
         if missing:
             raise ColumnError(
@@ -57,6 +57,8 @@ class DomainFile:
             )
         codings = tuple(self.codings[column] for column in columns)
         size = math.prod(len(coding.labels) for coding in codings)
+        if unlisted:
+            return Variable(codings, np.zeros((0, len(codings)), dtype=np.int64))
         if size > MOST_COMBINATIONS:
             raise SizeError(
                 f"a domain may have at most {MOST_COMBINATIONS:,} combinations of labels; {' & '.join(columns)} have "
@@ -73,8 +75,9 @@ class DomainFile:
         publish: Sequence[str],
         keep: Sequence[str] = (),
         ids: RowIds | None = None,
+        unlisted: bool = False,
     ) -> Encoding:
-        """The table counted in this domain.
+        """The table counted in this domain: all combinations of its labels, or those that occur where `unlisted`.
 
         Raises
         ------
@@ -84,7 +87,7 @@ class DomainFile:
         both = [column for column in secret if column in publish]
         if both:
             raise ColumnError(f"column '{both[0]}' cannot be secret and published. Take it out of one of the two.")
-        hidden, shown = self.variable(secret), self.variable(publish)
+        hidden, shown = self.variable(secret), self.variable(publish, unlisted=unlisted)
         return encode_known(table, secret=hidden, published=shown, domain_name=self.name, keep=keep, ids=ids)
 
     def to_text(self) -> str:

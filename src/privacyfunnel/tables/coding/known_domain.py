@@ -138,7 +138,8 @@ def encode_known(
     kept = [column for column in validate_columns(keep, table.columns, "kept") if column not in columns]
     table = normalise_codings(table, (*secret.codings, *published.codings))
     coders = [KnownCoder(coding) for coding in (*secret.codings, *published.codings)]
-    found = encode_with_coders(table, coders, len(secret.codings), secret.combos, published.combos, keep=kept, ids=ids)
+    known = published.combos if len(published.combos) else None
+    found = encode_with_coders(table, coders, len(secret.codings), secret.combos, known, keep=kept, ids=ids)
     refuse_unknown(found.unknown_rows, published.columns, domain_name)
     return found
 
@@ -164,7 +165,8 @@ def encode_published(
     known = [KnownCoder(coding) for coding in published.codings]
     rules = rules_by_column(merges, secret, ())
     kept = validate_columns(keep, table.columns, "kept")
-    return encode_with_coders(table, [*free, *known], len(free), None, published.combos, rules, kept, ids=ids)
+    combos = published.combos if len(published.combos) else None
+    return encode_with_coders(table, [*free, *known], len(free), None, combos, rules, kept, ids=ids)
 
 
 def refuse_unknown(found: UnknownRows, published: Sequence[str], domain_name: str = PROTOCOL) -> None:

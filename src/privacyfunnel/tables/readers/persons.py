@@ -10,15 +10,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+import narwhals as nw
 import polars as pl
 from polars import selectors
 
+from privacyfunnel.arrays import IntArray
 from privacyfunnel.errors import ColumnError, ParameterError, TableError
 from privacyfunnel.hints import hint
 from privacyfunnel.names import unique_label, validate_columns
 from privacyfunnel.tables.coding.row_hashes import id_texts
 from privacyfunnel.tables.readers.column_selection import require_columns, select_columns
+from privacyfunnel.tables.readers.eager_frames import FrameTable
 from privacyfunnel.tables.readers.formats import TextFormat
+from privacyfunnel.tables.readers.lazy_frames import LazyTable
 from privacyfunnel.tables.readers.table_interface import Table, TableWrapper
 
 WHICH = ("first", "last")
@@ -49,27 +53,48 @@ class PersonTable(TableWrapper):
     def batches(self, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
         asked = list(dict.fromkeys([self.person, *columns]))
         parts = [part.unique(maintain_order=True) if self.which is None else part for part in self.table.batches(asked)]
-        rows = pl.concat(parts)
-        key = unique_label("person", asked)
+        rows = self._one_row_each(pl.concat(parts), columns)
+        yield from require_columns(select_columns(rows, columns), columns, self.name).iter_slices(BATCH_ROWS)
+
+    def places(self, columns: Sequence[str]) -> IntArray:
+        """The numbers of the rows that count, where all rows of a person must be alike in these columns."""
+        asked = list(dict.fromkeys([self.person, *columns]))
+        number = unique_label("row", asked)
+        rows = pl.concat(list(self.table.batches(asked))).with_row_index(number)
+        return self._one_row_each(rows, columns)[number].cast(pl.Int64).to_numpy()
+
+    def _one_row_each(self, rows: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
+        key = unique_label("person", rows.columns)
         rows = rows.with_columns(id_texts(rows[self.person]).replace("", None).alias(key))
         missing = rows[key].null_count()
         if missing:
             raise TableError(
                 f"every row must say whose it is; {missing:,} have no {self.person}. Correct or remove them."
             )
-        if self.which is None:
-            compared = [key, *(name for name in columns if name != self.person)]
-            rows = rows.unique(selectors.by_name(compared), maintain_order=True)
-            several = rows.height - rows[key].n_unique()
-            if several:
-                raise ColumnError(
-                    f"all rows of one {self.person} must be alike in {', '.join(columns[:5])}; they differ for some. "
-                    f"Take one row of each with {hint('person_row', 'first')} or {hint('person_row', 'last')}, or "
-                    "leave out what changes."
-                )
-        else:
-            rows = rows.unique(key, keep="first" if self.which == "first" else "last", maintain_order=True)
-        yield from require_columns(select_columns(rows, columns), columns, self.name).iter_slices(BATCH_ROWS)
+        if self.which is not None:
+            return rows.unique(key, keep="first" if self.which == "first" else "last", maintain_order=True)
+        compared = [key, *(name for name in columns if name != self.person)]
+        rows = rows.unique(selectors.by_name(compared), keep="first", maintain_order=True)
+        if rows.height > rows[key].n_unique():
+            raise ColumnError(
+                f"all rows of one {self.person} must be alike in {', '.join(columns[:5])}; they differ for some. "
+                f"Take one row of each with {hint('person_row', 'first')} or {hint('person_row', 'last')}, or "
+                "leave out what changes."
+            )
+        return rows
+
+
+def frame_by_persons(
+    table: FrameTable | LazyTable, person: str | None, which: str | None, columns: Sequence[str]
+) -> FrameTable | LazyTable:
+    """A frame of which each person is one row, where a column tells them apart; `columns` are those that are used."""
+    if reduce_to_persons(table, person, which) is table or person is None:
+        return table
+    if not isinstance(table, FrameTable):
+        raise ParameterError(f"{hint('person')} needs a frame in memory; this one is lazy. Collect it first.")
+    used = [name for name in dict.fromkeys(columns) if name in table.columns]
+    frame = table.frame[PersonTable.from_table(table, person, which).places(used)]
+    return replace(table, frame=nw.maybe_reset_index(frame) if table.index_names is None else frame)
 
 
 def reduce_to_persons(table: Table, person: str | None, which: str | None) -> Table:

@@ -160,7 +160,9 @@ def _open(path: Path, dialect: Dialect) -> Table:
     return ColumnarTable.open(path, "Parquet" if suffix in PARQUET else "Arrow", dialect.numbers)
 
 
-def write_table(path: str | Path, batches: Iterable[pl.DataFrame], *, force: bool = False) -> int:
+def write_table(
+    path: str | Path, batches: Iterable[pl.DataFrame], *, force: bool = False, owner_only: bool = False
+) -> int:
     """Write `batches` one after another to `path`, whole or not at all; the number of rows written.
 
     The first batch gives the columns; there must be one. Whatever `batches` raises comes through, and then nothing is
@@ -170,7 +172,7 @@ def write_table(path: str | Path, batches: Iterable[pl.DataFrame], *, force: boo
 
     path = Path(path)
     suffix = check_output(path, force=force)
-    with atomic_file(path, force=force) as beside:
+    with atomic_file(path, force=force, owner_only=owner_only) as beside:
         return write_batches(beside, suffix, batches)
 
 

@@ -1,0 +1,235 @@
+"""Design for many columns: a published tree of them, and records that are real or synthetic (docs/theory.md).
+
+The whole ε is shared between the tree and the records. Labels come from a domain file, or they are found through the
+noise of the tree's own tables; those that few rows have become `other`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from privacyfunnel.arrays import IntArray
+from privacyfunnel.designs.method_selection import AUTO
+from privacyfunnel.designs.methods import REAL_OR_SYNTHETIC
+from privacyfunnel.designs.size_limits import CONDITIONED_WELL
+from privacyfunnel.designs.wide.real_or_synthetic_design import (
+    WideDesign,
+    design_real_or_synthetic,
+    measure_information,
+)
+from privacyfunnel.errors import ColumnError, ParameterError
+from privacyfunnel.formatting import format_number
+from privacyfunnel.hints import hint
+from privacyfunnel.mechanisms.exact_arithmetic import float_below
+from privacyfunnel.mechanisms.input_domain import Domain
+from privacyfunnel.mechanisms.sealing import SealedProtocol
+from privacyfunnel.model.joint import Attribute, Joint
+from privacyfunnel.model.promises import Promise
+from privacyfunnel.model.published.measurement import MOST_LABELS, CodedTable
+from privacyfunnel.model.published.model_quality import ModelQuality, measure_quality
+from privacyfunnel.model.published.noisy_counts import check_design_epsilon
+from privacyfunnel.model.published.wide_fit import (
+    BINNED,
+    FOUND,
+    GIVEN,
+    FewRowsError,
+    FoundColumn,
+    WideFit,
+    fit_wide_model,
+)
+from privacyfunnel.model.published.wide_model import WideModel
+from privacyfunnel.model.secret_merge import merge_secrets
+from privacyfunnel.model.uses.statistics_use import Statistics
+from privacyfunnel.model.uses.use import Information
+from privacyfunnel.release.model_design import LEAST_LEFT, noise_source
+from privacyfunnel.tables.coding.contingency import Contingency, Variable, distinct_rows
+
+if TYPE_CHECKING:
+    from privacyfunnel.spec import ReleaseSpec
+    from privacyfunnel.tables.coding.coders import Coding
+
+LEAST_SHARE, LARGEST_SHARE = Fraction(1, 5), Fraction(1, 2)  # of the whole ε that the model gets …
+ROWS_TO_MODEL = 5000  # … and within these so much: rows · ε_c
+MOST_FOUND = 2000  # labels of a column among which some are found through noise
+MOST_COLUMNS = 200
+MOST_LISTED_COLUMNS = 2  # whose combinations are listed where labels are found through noise
+LARGEST_TOTAL = 30  # with which labels are found: chances below 1e-24 are not told apart
+
+
+def is_wide(spec: ReleaseSpec) -> bool:
+    """Whether records of a published model are real or synthetic: if asked for, or with too many columns for a list.
+
+    The spec alone decides, and never what the table holds: with labels in a domain file by how many combinations they
+    have, else from three columns on.
+    """
+    if spec.method not in (AUTO, REAL_OR_SYNTHETIC):
+        return False
+    if spec.method == REAL_OR_SYNTHETIC:
+        return True
+    options = spec.options()
+    asked = spec.average is not None or bool(options.order)
+    other_use = not isinstance(options.use, Information | Statistics)
+    if asked or other_use or spec.promise_value.guards_known_attributes or spec.promise_value.components is not None:
+        return False
+    if spec.domain_file is None:
+        return len(spec.publish) > MOST_LISTED_COLUMNS
+    labels = [len(spec.domain_file.codings[at].labels) for at in spec.publish if at in spec.domain_file.codings]
+    return len(labels) > 1 and math.prod(labels) > CONDITIONED_WELL
+
+
+@dataclass(frozen=True, eq=False)
+class FittedWideModel:
+    """A tree, the table by the labels that it publishes, and the promise that is left for the records."""
+
+    contingency: Contingency
+    model: WideModel
+    fit: WideFit
+    coded: CodedTable  # by the labels of the tree: the owner's own
+    promise: Promise
+
+    @cached_property
+    def joint(self) -> Joint:
+        """The table's own counts, by the groups of secrets of the model: the owner's own."""
+        joint = Joint.from_contingency(self.contingency)
+        return merge_secrets(joint, self.model.group_of(joint.secrets))
+
+    @cached_property
+    def quality(self) -> ModelQuality:
+        """How well the tree describes the table: the owner's own."""
+        return measure_quality(self.model.tree, self.coded)
+
+
+def fit_wide(table: Contingency, spec: ReleaseSpec) -> FittedWideModel:
+    """The tree of a table, and the promise for records with respect to it."""
+    promise, codings = spec.promise_value, table.published.codings
+    total, rows = Fraction(str(promise.epsilon)), int(table.weights.sum())
+    if len(codings) > MOST_COLUMNS:
+        raise ParameterError(
+            f"At most {MOST_COLUMNS} columns are published together; these are {len(codings)}. With so many, each has "
+            "little of ε. Publish those that are needed."
+        )
+    given = spec.domain_file is not None
+    if total > LARGEST_TOTAL and not given:
+        raise ParameterError(
+            f"Labels are found through noise for ε of at most {LARGEST_TOTAL}; it is {format_number(promise.epsilon)}. "
+            f"Name labels in a domain file ({hint('domain', 'domain.json')}), or use a smaller ε."
+        )
+    epsilon = _model_epsilon(spec, total, rows)
+    table = table if given else _fill_bins(table)
+    coded = code_table(table)
+    for at in (coded.secret, *coded.attributes):
+        _refuse_many_labels(at, given)
+    kinds = [GIVEN if given else BINNED if coding.edges else FOUND for coding in table.published.codings]
+    try:
+        fit = fit_wide_model(coded, epsilon, total, noise_source(spec), (given, kinds))
+    except FewRowsError as error:
+        raise _few_rows_error(str(error), rows, total) from None
+    model = WideModel(
+        tree=fit.tree, groups=fit.groups, rest=fit.rest, rows=rows, epsilon=epsilon, delta=fit.delta, total=total
+    )
+    shown = _recode(table, fit.columns)
+    left = promise.with_epsilon(float_below(total - epsilon))
+    return FittedWideModel(shown, model, fit, fit.recode(coded), left)
+
+
+def seal_wide(fitted: FittedWideModel) -> tuple[SealedProtocol, WideDesign]:
+    """The mechanism for a tree, its slacks proved, and what it keeps."""
+    found = design_real_or_synthetic(fitted.model.tree, fitted.promise)
+    told = measure_information(found.mechanism)
+    attributes = fitted.model.tree.attributes
+    sealed = SealedProtocol(
+        mechanism=found.mechanism,
+        promise=fitted.promise,
+        epsilon=fitted.promise.epsilon,
+        domain=Domain(attributes, np.zeros((0, len(attributes)), dtype=np.int64), fitted.contingency.secret.columns),
+        information=told.information,
+        information_error=told.error,
+        entropy=told.entropy,
+        model=fitted.model,
+    )
+    return sealed, found
+
+
+def code_table(table: Contingency) -> CodedTable:
+    """The rows of a table that was counted, as codes."""
+    s, x = np.nonzero(table.weights)
+    times = table.weights[s, x]
+    attributes = tuple(Attribute(coding.column, coding.labels) for coding in table.published.codings)
+    secret = Attribute(" & ".join(table.secret.columns), table.secret_labels)
+    codes = np.repeat(table.combos[x].astype(np.int32), times, axis=0)
+    return CodedTable(secret, attributes, np.repeat(s, times), codes)
+
+
+def _model_epsilon(spec: ReleaseSpec, total: Fraction, rows: int) -> Fraction:
+    if spec.design_epsilon is not None:
+        fixed = check_design_epsilon(spec.design_epsilon)
+        if total - fixed < LEAST_LEFT:
+            raise ParameterError(
+                f"{hint('design_epsilon')} is a part of the whole ε = {format_number(float(total))}; it is "
+                f"{format_number(float(fixed))}. Give the model less, or ask for a larger ε."
+            )
+        return fixed
+    share = max(total * LEAST_SHARE, min(total * LARGEST_SHARE, Fraction(ROWS_TO_MODEL, rows)))
+    epsilon = Fraction(f"{float(share):.3g}")
+    if epsilon < Fraction(1, 1000):
+        raise _few_rows_error(f"ε = {format_number(float(total))} leaves no ε for a model", rows, total)
+    return epsilon
+
+
+def _refuse_many_labels(attribute: Attribute, given: bool) -> None:
+    most, size = MOST_LABELS if given else MOST_FOUND, len(attribute.labels)
+    if size > most:
+        raise ColumnError(
+            f"column '{attribute.name}' has {size:,} different values; a model takes at most {most:,}, and few of them "
+            f"would have the rows to be named. Leave it out, publish a part of it "
+            f"({hint('bins', f'{attribute.name}=prefix:3')}), or map values to groups "
+            f"({hint('bins', f'{attribute.name}=@groups.csv')})."
+        )
+
+
+def _fill_bins(table: Contingency) -> Contingency:
+    """The table with every bin of its binned columns, which are public, and a label for missing numbers."""
+    from privacyfunnel.tables.coding.domain_file import fill_bins
+
+    codings = [fill_bins(coding, missing=True) if coding.edges else coding for coding in table.published.codings]
+    becomes = [
+        np.array([new.labels.index(label) for label in old.labels], dtype=np.int64)
+        for old, new in zip(table.published.codings, codings, strict=True)
+    ]
+    return _map_labels(table, codings, becomes)
+
+
+def _recode(table: Contingency, columns: Sequence[FoundColumn]) -> Contingency:
+    """The table by the labels that were found."""
+    codings = []
+    for coding, column in zip(table.published.codings, columns, strict=True):
+        missing = coding.missing
+        if missing is not None:
+            missing = int(column.code_of[missing]) if column.found[missing] or coding.edges else None
+        rest = None if coding.edges else column.rest
+        codings.append(replace(coding, labels=column.labels, missing=missing, rest=rest))
+    return _map_labels(table, codings, [column.code_of for column in columns])
+
+
+def _map_labels(table: Contingency, codings: Sequence[Coding], becomes: Sequence[IntArray]) -> Contingency:
+    codes = np.column_stack([new[column] for new, column in zip(becomes, table.combos.T, strict=True)])
+    combos, place = distinct_rows(codes)
+    weights = np.zeros((len(table.weights), len(combos)), dtype=np.int64)
+    np.add.at(weights.T, place, table.weights.T)
+    return Contingency(weights, table.secret, Variable(tuple(codings), combos))
+
+
+def _few_rows_error(why: str, rows: int, total: Fraction) -> ParameterError:
+    more = math.ceil(2 * float(total) * 10) / 10
+    return ParameterError(
+        f"A published model needs more rows, a larger ε or fewer values: {why}, of {rows:,} rows. Try "
+        f"{hint('epsilon', more)}, name labels in a domain file ({hint('domain', 'domain.json')}), publish fewer "
+        f"columns, or use {hint('prior', 'table')}, whose mechanism is for your eyes only."
+    )

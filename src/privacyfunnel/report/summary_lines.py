@@ -1,0 +1,177 @@
+"""A release in five lines: what is published, what stays, what is protected, how accurate it is, what to beware of.
+
+Hints are worded by whoever shows the lines; all else is in the owner's report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from privacyfunnel.atomic_files import OWNER
+from privacyfunnel.estimation.expected_precision import (
+    CountingError,
+    ExpectedPrecision,
+    counting_error,
+    expected_precision_by_column,
+)
+from privacyfunnel.formatting import format_epsilon, format_factor, format_percent, format_points
+from privacyfunnel.hints import hint
+from privacyfunnel.mechanisms.sealing import SealedProtocol
+from privacyfunnel.model.joint import Joint
+from privacyfunnel.names import format_names
+from privacyfunnel.release.findings.rare_values import FEW, format_rare_values
+
+if TYPE_CHECKING:
+    from privacyfunnel.release.apply import Applied
+    from privacyfunnel.release.release import Release
+
+Line = tuple[str, str]
+EXACT = 5e-5  # of a share: what is nearer than a hundredth of a point is exact to a reader
+MOST_WARNINGS = 6  # more are in the report
+
+
+def summary_lines(release: Release) -> list[Line]:
+    """The lines, with what was released before in front, and a line for each warning."""
+    sealed, book = release.sealed, release.remembered
+    return [
+        *(("Again", said) for said in (() if book is None else book.statements)),
+        ("Published", file_text(release)),
+        ("Stays here", owner_text(release)),
+        ("Protects", protection_text(sealed, release.joint, average_only=release.average_only)),
+        ("Accuracy", _accuracy_text(release)),
+        *label_lines("Warnings", warnings(release)),
+    ]
+
+
+def label_lines(name: str, texts: Sequence[str]) -> list[Line]:
+    """A line for each text, of which the first has the name."""
+    return [(name if i == 0 else "", text) for i, text in enumerate(texts or ("none",))]
+
+
+def file_text(release: Release | Applied) -> str:
+    """The file, its rows and their order."""
+    order = "in the order of your file" if release.kept_order else "shuffled"
+    kept = f"; {format_names(release.kept)} unchanged" if release.kept else ""
+    where = f"{release.table}   " if isinstance(release.table, str | Path) else ""
+    return f"{where}{release.rows:,} rows, {order}{kept}"
+
+
+def owner_text(release: Release) -> str:
+    """What is for the owner alone."""
+    owned = [path for path in (release.protocol_file, release.codebook, *release.pages) if _in_owner_folder(path)]
+    if release.protocol_file is None:
+        return "protocol and codebook" if not release.sealed.has_noisy_design else "nothing"
+    if not owned:
+        return "nothing: protocol and codebook may be published too"
+    names = [Path(path).name for path in owned]
+    ledger = [] if release.remembered is None else [str(release.remembered.ledger)]
+    why = " (they can give secrets away)" if release.protocol_file in owned else ""
+    return f"{Path(owned[0]).parent}   {', '.join([*names, *ledger])}{why}"
+
+
+def _in_owner_folder(path: object) -> bool:
+    return isinstance(path, str | Path) and Path(path).parent.name == OWNER
+
+
+def protection_text(sealed: SealedProtocol, joint: Joint, *, average_only: bool = False) -> str:
+    """The certified factor, one belief of this table that it moves, and whether it holds against neighbours."""
+    promise, secret = sealed.promise, " & ".join(sealed.domain.secret_columns)
+    size, factor = sealed.certified_total, format_factor(sealed.certified_total)
+    if average_only:
+        return f"{secret}: on average only; a single record may give it away (×{factor})"
+    at = int(np.argmax(joint.p_s))
+    share = float(joint.p_s[at])
+    most = format_percent(promise.belief_bounds(share, size)[1], up=True)
+    grows = "no odds change" if promise.for_any_belief else "no guess grows"
+    said = f"{secret}: {grows} by more than ×{factor} ({joint.secrets[at]}: {format_percent(share)} → at most {most})"
+    people = promise.population
+    whom = "" if people is None else f", also for the population, with {format_percent(people.confidence)} confidence"
+    return f"{said}{whom}; {_neighbours_text(sealed)}"
+
+
+def _neighbours_text(sealed: SealedProtocol) -> str:
+    """Whether somebody who knows a column of a person is held to the factor as well."""
+    names = [at.name for at in sealed.domain.attributes]
+    who = f"neighbours who know a person's {names[0]}"
+    if sealed.promise.guards_known_attributes:
+        return f"{who}: covered"
+    if len(names) == 1 and not sealed.sees_secret:
+        return f"{who}: covered, a record tells them nothing new"
+    return f"{who}: NOT covered ({hint('promise', 'srlip')} covers them)"
+
+
+def _accuracy_text(release: Release) -> str:
+    """How near shares come, by estimate and by counting; and how many rows are as they were."""
+    sealed, joint = release.sealed, release.joint
+    shares = expected_precision_by_column(sealed, joint, release.rows)
+    counted = counting_error(sealed, joint, release.rows)
+    real = f"{format_percent(release.unchanged)} of rows show their own values"
+    return "; ".join([*accuracy_texts(shares, counted), real])
+
+
+def accuracy_texts(shares: Sequence[ExpectedPrecision], counted: CountingError | None) -> list[str]:
+    """What an analyst gets, and what somebody who counts the file."""
+    found = []
+    if shares:
+        found.append(f"shares {format_within([told.average for told in shares])} with estimate")
+    else:
+        found.append("how near estimate comes is not computed for so many values")
+    if counted is not None:
+        off = "exact" if counted.most < EXACT else f"off by up to {format_points(counted.most)} points"
+        found.append(f"counted in a spreadsheet: {off}")
+    return found
+
+
+def format_within(errors: Sequence[float]) -> str:
+    """The smallest and the largest of some errors of shares, in points.
+
+    >>> format_within([0.002]), format_within([0.0007, 0.002]), format_within([0.0])
+    ('within ±0.2 points', 'within ±0.07 to ±0.2 points', 'exact')
+    """
+    least, most = min(errors), max(errors)
+    if most < EXACT:
+        return "exact"
+    texts = list(dict.fromkeys(f"±{format_points(error)}" for error in (least, most)))
+    return f"within {' to '.join(texts)} points"
+
+
+def warnings(release: Release) -> list[str]:
+    """What the owner should know before the file is handed out, a short sentence each."""
+    secret = " & ".join(release.sealed.domain.secret_columns)
+    found = []
+    if not release.sealed.for_publication:
+        found.append("drawn from a seed, which somebody may guess: NOT FOR PUBLICATION")
+    if release.kept and not release.kept_judged:
+        found.append(f"{format_names(release.kept)} in clear, and not covered by the promise")
+    leak = release.order_tells
+    if leak is not None and leak.is_leak:
+        where = "the published order" if release.kept_order else "your file's own order (never publish that)"
+        found.append(f"{where} gives {secret} of {format_percent(leak.guessed, up=True)} of the rows away")
+    if not release.sealed.has_noisy_design:
+        rare = format_rare_values(release.joint)
+        found += [f"{rare}; {hint('merge_rare', FEW)} merges rare values"] if rare else []
+    found += [release.findings.knows_better] if release.findings.knows_better else []
+    found += [release.sparse] if release.sparse else []
+    found += release.suspected
+    if release.short is not None or release.worth.stopped == "time":
+        found.append(f"a longer {hint('time_limit')} might be more accurate")
+    more = len(found) - MOST_WARNINGS
+    return found if more <= 0 else [*found[:MOST_WARNINGS], f"and {more} more, in the report"]
+
+
+def drift_text(found: Applied) -> str:
+    """What holds on rows that were drawn with a protocol of before."""
+    sealed, secret = found.sealed, " & ".join(found.sealed.domain.secret_columns)
+    if found.measured is None:
+        why = found.unmeasured or f"these rows do not carry {secret}"
+        certified = format_factor(sealed.certified_total)
+        return f"{secret}: ×{certified} for the rows of the design; on these rows not measured: {why.rstrip('.')}"
+    size = f"×{format_factor(found.measured.epsilon)} (ε = {format_epsilon(found.measured.epsilon)})"
+    allowed = f"×{format_factor(found.measured.allowed)} allowed"
+    if found.measured.above:
+        return f"{secret}: a guess may grow by {size} on these rows, ABOVE the {allowed}"
+    return f"{secret}: no guess grows by more than {size} on these rows, within the {allowed}; checked exactly"

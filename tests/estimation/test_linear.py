@@ -1,0 +1,146 @@
+"""Linear estimates: they are the best there are, cover where values are many per row, and use noisy counts."""
+
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+
+from privacyfunnel import Information, Release, ReleaseSpec, estimate, impute, sanitise
+from privacyfunnel.arrays import FloatArray
+from privacyfunnel.estimation.identification import RowSpace
+from privacyfunnel.estimation.linear import LinearEstimator, NoisyShares
+from privacyfunnel.estimation.observation_models import ChannelModel
+from privacyfunnel.estimation.share_estimates import EstimationSettings, Fit
+from privacyfunnel.tables.coding.domain_file import domain_from_text
+
+ROWS = 2000
+LABELS = {"ill": ["no", "yes"], "town": ["Bruges", "Ghent", "Lier", "Mol"], "age": ["old", "young"]}
+DOMAIN = domain_from_text(
+    json.dumps(
+        {
+            "format": "privacyfunnel domain",
+            "version": 1,
+            "columns": {name: {"labels": labels, "missing": False} for name, labels in LABELS.items()},
+        }
+    )
+)
+
+
+def randomised(values: int, truth: float) -> ChannelModel:
+    """Randomised response of so many values, and the share of rows that tell the truth on purpose."""
+    return ChannelModel(truth * np.eye(values) + (1 - truth) / values)
+
+
+def noisy_shares(own: FloatArray, sd: float, rng: np.random.Generator) -> NoisyShares:
+    variance = np.full(own.size, sd**2)
+    return NoisyShares.from_counts(
+        own + rng.laplace(0, sd / np.sqrt(2), own.size), variance, own + 1, ROWS, complete=True
+    )
+
+
+def test_the_estimate_is_that_of_generalised_least_squares() -> None:
+    """Beside the textbook: both parts stacked, each with its covariance."""
+    rng = np.random.default_rng(3)
+    channel = rng.dirichlet(np.ones(6), 4)
+    model, own = ChannelModel(channel), np.array([700.0, 600.0, 500.0, 200.0])
+    observed = model.observe(rng.multinomial(own.astype(int), channel).sum(axis=0))
+    noisy = noisy_shares(own, 30.0, rng)
+    found = LinearEstimator.from_observed(model, observed, noisy)
+    estimate, covariance = found.covariance(np.eye(4), fixed=True)
+    p = found.p
+    V = (np.diag(p @ channel) - (channel.T * p) @ channel) / ROWS
+    design = np.vstack([channel.T, np.eye(4)])
+    both = np.block([[V, np.zeros((6, 4))], [np.zeros((4, 6)), np.diag(noisy.variance)]])
+    precision = np.linalg.pinv(both + 1e-13 * np.diag(np.r_[np.ones(6), np.zeros(4)]))
+    textbook = np.linalg.inv(design.T @ precision @ design)
+    assert estimate == pytest.approx(
+        textbook @ design.T @ precision @ np.r_[observed.statistics, noisy.shares], abs=1e-5
+    )
+    assert covariance == pytest.approx(textbook, rel=1e-2, abs=1e-9)
+    alone, apart = LinearEstimator.from_observed(model, observed).covariance(np.eye(4), fixed=True)
+    assert (np.diag(covariance) < np.diag(apart)).all()
+    assert alone != pytest.approx(estimate, abs=1e-4)
+
+
+@pytest.mark.parametrize(("truth", "with_counts"), [(0.1, False), (0.3, False), (0.1, True)])
+def test_sparse_values_are_covered(truth: float, with_counts: bool) -> None:
+    """120 values, most of them rare, in tables of 2,000 rows: margins of ten and of twelve cells."""
+    rng = np.random.default_rng(5)
+    own = rng.multinomial(ROWS, rng.dirichlet(np.full(120, 0.2)))
+    functions = np.hstack([np.kron(np.eye(10), np.ones((12, 1))), np.kron(np.ones((10, 1)), np.eye(12))])
+    model, true = randomised(120, truth), own @ functions / ROWS
+    space, covered, errors = RowSpace.from_means(model.means), np.zeros(22), []
+    for _ in range(100):
+        observed = model.observe(rng.multinomial(own, model.channel).sum(axis=0))
+        noisy = noisy_shares(own.astype(np.float64), 8.0, rng) if with_counts else None
+        shares = Fit.from_observed(model, space, observed, EstimationSettings("linear"), noisy).shares(
+            functions, np.ones(22, dtype=np.bool_)
+        )
+        assert (shares.lower <= shares.share).all()
+        assert (shares.share <= shares.upper).all()
+        covered += (shares.lower <= true) & (true <= shares.upper)
+        errors.append(shares.share - true)
+    assert 0.93 <= covered.mean() / 100 <= 0.985
+    assert covered.min() / 100 >= 0.86
+    if with_counts:
+        assert np.sqrt(np.mean(np.square(errors))) < 0.015
+
+
+def test_what_is_not_identified_is_bounded() -> None:
+    model = ChannelModel(np.array([[0.8, 0.2], [0.3, 0.7], [0.3, 0.7]]))
+    observed = model.observe(np.array([550, 450]))
+    found = LinearEstimator.from_observed(model, observed).estimate(np.eye(3), 0.95, fixed=True)
+    assert found.upper[1] - found.lower[1] > 0.4
+    assert found.lower[0] < 0.5 < found.upper[0]
+    assert found.upper[0] - found.lower[0] < 0.2
+
+
+@pytest.fixture(scope="module")
+def people() -> pl.DataFrame:
+    rng = np.random.default_rng(0)
+    ill = rng.random(6000) < 0.3
+    return pl.DataFrame(
+        {
+            "ill": np.where(ill, "yes", "no"),
+            "town": rng.choice(["Bruges", "Ghent", "Lier", "Mol"], 6000, p=[0.4, 0.3, 0.2, 0.1]),
+            "age": np.where(rng.random(6000) < np.where(ill, 0.9, 0.1), "old", "young"),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def release(people: pl.DataFrame) -> Release:
+    asked = ReleaseSpec(
+        secret="ill", publish=("town", "age"), epsilon=0.4, prior="model", use=Information(), domain=DOMAIN, seed=1
+    )
+    return sanitise(people, asked)
+
+
+def test_a_published_model_is_used_and_said_to_be(release: Release, people: pl.DataFrame) -> None:
+    found = estimate(release)
+    assert found.methods == ("linear",)
+    (note,) = found.table("town").notes
+    assert note.startswith("From the rows and from noisy counts")
+    for label, share in people["town"].value_counts(normalize=True).iter_rows():
+        cell = found.table("town").cell(label)
+        assert cell.lower - 1e-12 <= share <= cell.upper + 1e-12
+    alone = estimate(release, shares=False).table("town")
+    widths = [[cell.upper - cell.lower for cell in table] for table in (found.table("town"), alone)]
+    assert sum(widths[0]) < sum(widths[1])
+
+
+def test_counts_of_other_rows_are_not_used(release: Release) -> None:
+    fewer = estimate(release.sealed, release.table.head(5000))
+    assert any("of 6,000 rows; here are 5,000" in note for note in fewer.notes)
+    others = release.table.with_columns(
+        release.table.filter(pl.col("town") != "Ghent").sample(6000, with_replacement=True, seed=1)
+    )
+    assert any("do not fit these rows" in note for note in estimate(release.sealed, others).notes)
+
+
+def test_completed_tables_have_the_combined_shares(release: Release) -> None:
+    share = estimate(release).table("age").cell("old").share
+    assert share is not None
+    drawn = [frame["age"].eq("old").mean() for frame in impute(release.sealed, release.table, 5)]
+    assert np.mean(drawn) == pytest.approx(share, abs=0.03)
