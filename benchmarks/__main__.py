@@ -19,6 +19,7 @@ BY_NAME = {
     "limits": "part of size",
     "population": "takes hours",
     "rivals": "installs other programs, takes hours",
+    "robust": "needs tables to be downloaded",
     "srlip": "part of size",
 }
 FIRST = "size"  # what is to be reached; the others follow by their names

@@ -3,7 +3,7 @@
 Rivals run in environments of their own, installed from the package registry into `build/rivals`, where results are kept
 too: what was drawn once is not drawn again. `python -m benchmarks.rivals [DRAWS [ε …]]` writes
 `docs/rivals/results.csv` and the tables of `docs/rivals.md`; 20 draws and ε = 0.5, 1 and 2 without arguments, at most 3
-draws of rivals that take minutes.
+draws of rivals that take minutes. With `--kept` nothing is run: the page is made of what was drawn before.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ HEADINGS = {
 PERCENT = ("linked", "learnt", "real", "trained")
 
 
-def run_draws(case: Case, arm: Arm, epsilon: float, draws: int) -> list[Judgement] | str:
+def run_draws(case: Case, arm: Arm, epsilon: float, draws: int, *, kept_only: bool = False) -> list[Judgement] | str:
     """Every draw of an arm on a table, or why it could not be run."""
     kept = BUILD / "judged" / f"{case.name}-{arm.name}-{epsilon:g}.json".replace(" ", "_").replace(",", "")
     kept.parent.mkdir(parents=True, exist_ok=True)
     found: dict[str, Any] = json.loads(kept.read_text()) if kept.exists() else {}
     for seed in range(min(draws, arm.most_draws)):
-        if str(seed) not in found and "failed" not in found:
+        if str(seed) not in found and "failed" not in found and not kept_only:
             try:
                 found[str(seed)] = asdict(judge(case, arm, epsilon, seed))
             except RivalError as error:
@@ -59,6 +59,8 @@ def run_draws(case: Case, arm: Arm, epsilon: float, draws: int) -> list[Judgemen
 
 
 def main(words: list[str]) -> None:
+    kept_only = "--kept" in words
+    words = [word for word in words if word != "--kept"]
     draws = int(words[0]) if words else DRAWS
     epsilons = tuple(map(float, words[1:])) or EPSILONS
     lines, sections = ["table,epsilon,arm,promise,draws,question,mean,half_width"], []
@@ -69,11 +71,14 @@ def main(words: list[str]) -> None:
                 if not arm.fits(case):
                     continue
                 print(f"{case.name}, ε = {epsilon:g}: {arm.name}", flush=True)
-                found = run_draws(case, arm, epsilon, draws)
+                found = run_draws(case, arm, epsilon, draws, kept_only=kept_only)
+                if not found:
+                    continue
                 rows.append((arm, found))
                 if not isinstance(found, str):
                     lines += _result_lines(case, epsilon, arm, found)
-            sections.append(_section(case, epsilon, rows))
+            if rows:
+                sections.append(_section(case, epsilon, rows))
     RESULTS.parent.mkdir(parents=True, exist_ok=True)
     RESULTS.write_text("\n".join(lines) + "\n")
     _write_page(PAGE, "\n\n".join(sections))

@@ -18,7 +18,7 @@ from tests.commands import LONGEST, begun
 
 PLUGIN = Path(__file__).parent / "plugin"
 ROWS = "s,x\n" + "".join(f"{s},{x}\n" for s, x in (("u", "a"), ("v", "b"), ("u", "b"), ("w", "c"), ("v", "c")) * 40)
-ASKED = ("-s", "s", "-p", "x", "--promise", "everyoneelse", "-e", "1", "--no-report")
+ASKED = ("--prior=table", "-s", "s", "-p", "x", "--promise", "everyoneelse", "-e", "1", "--no-report")
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +79,7 @@ def test_its_protocol_is_read_without_it_and_what_needs_the_promise_says_so(inst
         assert "The promise 'EveryoneElse' is added by a package that is not installed here." in refused.stderr
     assert not (people / "b.csv").exists()
     unknown = run(people, None, "sanitise", "people.csv", *ASKED, "--into", "c")
-    assert "A promise is one of lip, ldp, srlip; there is none called 'everyoneelse'." in unknown.stderr
+    assert "there is none called 'everyoneelse'." in unknown.stderr
 
 
 def fake_package(folder: Path, group: str, entry: str, module: str = "") -> None:

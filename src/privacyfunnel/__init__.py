@@ -220,6 +220,13 @@ def write_pages(release: Release, folder: Path, **occasion: Any) -> list[str]:
     return release_page.write_pages(release, folder, **occasion)
 
 
+def refuse_useless(design: DesignResult, real: float | None, spec: ReleaseSpec) -> None:
+    """Refuse a release that would say nothing, with what would help."""
+    from privacyfunnel.estimation import verdict
+
+    verdict.refuse_useless(design, real, spec)
+
+
 def save_release(release: Release, folder: Path, suffix: str, *, force: bool) -> Path:
     """Write the release of a frame into a folder, as `Release.save` does."""
     from privacyfunnel.release import release_contents

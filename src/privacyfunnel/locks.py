@@ -5,7 +5,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -79,3 +79,27 @@ def defer_signals() -> Iterator[DeferredSignals]:
             signal.signal(number, answers[number])
         for number in pending.came:
             signal.raise_signal(number)
+
+
+def this_run() -> str:
+    """What tells this process from all others, on any machine."""
+    return f"{os.uname().nodename} {os.getpid()} {_start_time(os.getpid())}"
+
+
+def is_run_alive(run: str) -> bool:
+    """Whether that process may still be at work: one of another machine always may."""
+    machine, _, process = run.partition(" ")
+    number, _, started = process.partition(" ")
+    return machine != os.uname().nodename or (number.isdigit() and _start_time(int(number)) == started != "")
+
+
+def _start_time(process: int) -> str:
+    """When a process began, as the machine counts; "" where there is none, or one that has ended and is not reaped."""
+    with suppress(OSError):
+        text = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
+        state, *numbers = text.rpartition(")")[2].split()
+        return "" if state in {"Z", "X"} else numbers[18]
+    with suppress(OSError):  # no such file system: then whether there is one
+        os.kill(process, 0)
+        return "once"
+    return ""

@@ -43,7 +43,9 @@ def table(tmp_path: Path) -> Path:
 
 
 def honest(table: Path) -> SealedProtocol:
-    spec = ReleaseSpec(secret="illness", publish="town", promise=LIP(1.0), design_epsilon=1.0, domain=domain())
+    spec = ReleaseSpec(
+        secret="illness", publish="town", epsilon=2, prior="population", design_epsilon=1, domain=domain()
+    )
     return design(pl.read_csv(table), spec)
 
 

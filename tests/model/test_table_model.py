@@ -12,7 +12,14 @@ from numpy.typing import NDArray
 from privacyfunnel.errors import DistributionError
 from privacyfunnel.model.published import table_model
 from privacyfunnel.model.published.noise import OwnNoise, noise_sum
-from privacyfunnel.model.published.table_model import LabelTests, TableModel, fit_weights, noise_variance, pool_secrets
+from privacyfunnel.model.published.table_model import (
+    LabelTests,
+    MeasuredCounts,
+    TableModel,
+    fit_weights,
+    noise_variance,
+    pool_secrets,
+)
 
 HALF = Fraction(1, 2)
 MODEL = TableModel(
@@ -181,3 +188,11 @@ def test_one_person_makes_a_label_appear_with_chance_delta_at_most(slack: int, h
             worst = max(worst, excess + beyond)
     assert (worst <= float(DELTA)) == holds
     assert worst > 0  # no ε alone does
+
+
+def test_noise_that_is_smaller_than_the_models_own_epsilon_asks_for_is_refused() -> None:
+    cells, least = np.array([[300, 100], [50, 250]]), noise_variance(MODEL.epsilon / 2)
+    stated = MeasuredCounts(cells, np.full(cells.shape, least))
+    assert replace(MODEL, rest=None, counts=stated).counts is stated
+    with pytest.raises(DistributionError, match="as large as its ε asks for"):
+        replace(MODEL, rest=None, counts=stated, epsilon=MODEL.epsilon / 2)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -11,15 +12,14 @@ from typing import Any
 import polars as pl
 import pytest
 
-from privacyfunnel import LIP, sanitise_file
+from privacyfunnel import LIP, locks, sanitise_file
 from privacyfunnel.audits.protocol_audit import audit_composition
 from privacyfunnel.errors import LedgerError, OutputError
-from privacyfunnel.release.ledger import ledger_file
 from privacyfunnel.release.ledger.ledger_file import BEGUN, FINISHED, NAME, REPLACED, Entry, Ledger
 from privacyfunnel.release.ledger.repeats import LedgerReport
 from privacyfunnel.release.release import Release
 from privacyfunnel.spec import ReleaseSpec
-from tests.commands import found_by, refused, sanitise, told, turned_down
+from tests.commands import found_by, refused, said, sanitise, told, turned_down
 
 
 @pytest.fixture
@@ -32,7 +32,13 @@ def people(some: Path, tmp_path: Path) -> Path:
 
 
 def release(people: Path, into: str = "out", *, force: bool = False, again: bool = False, **more: Any) -> Release:
-    asked: dict[str, Any] = {"secret": ("occupation",), "publish": ("sex",), "promise": LIP(1), **more}
+    asked: dict[str, Any] = {
+        "prior": "table",
+        "secret": ("occupation",),
+        "publish": ("sex",),
+        "promise": LIP(1),
+        **more,
+    }
     order = ReleaseSpec(method="randomised-response", **asked)
     return sanitise_file(people, replace(order, into=people.parent.parent / into, force=force, again=again))
 
@@ -167,11 +173,10 @@ def test_what_a_killed_run_had_begun_is_settled_by_looking(people: Path, tmp_pat
 
 
 def test_a_release_that_another_run_is_making_counts(people: Path, tmp_path: Path) -> None:
-    from privacyfunnel.release.ledger.ledger_file import _this_run
 
     release(people)
     (tmp_path / "out" / "owner" / "protocol.json").unlink()
-    for run in (_this_run(), "elsewhere 1 1"):
+    for run in (locks.this_run(), "elsewhere 1 1"):
         altered(people, state=BEGUN, run=run)
         with pytest.raises(LedgerError, match="is just being made"):
             release(people, "two")
@@ -266,7 +271,9 @@ def test_the_key_of_the_order_is_not_shown(people: Path) -> None:
 
 
 def test_a_trial_is_remembered_and_does_not_count(people: Path, tmp_path: Path) -> None:
-    order = ReleaseSpec(secret=("occupation",), publish=("sex",), promise=LIP(1), method="randomised-response")
+    order = ReleaseSpec(
+        prior="table", secret=("occupation",), publish=("sex",), promise=LIP(1), method="randomised-response"
+    )
     sanitise_file(people, replace(order, into=tmp_path / "trial"), trial=True)
     assert noted(people).repeats == ()
     assert states(people) == [FINISHED, FINISHED]
@@ -350,9 +357,31 @@ def test_a_pipe_is_no_ledger_and_one_that_is_named_must_be_there(people: Path, t
 
 def test_a_process_that_has_ended_and_is_not_reaped_is_not_at_work() -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
-        run = f"{os.uname().nodename} {process.pid} {ledger_file._start_time(process.pid)}"
-        assert ledger_file._is_alive(run)
+        run = f"{os.uname().nodename} {process.pid} {locks._start_time(process.pid)}"
+        assert locks.is_run_alive(run)
         process.kill()
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # it has ended; its entry in /proc is still there
         assert Path(f"/proc/{process.pid}/stat").exists()
-        assert not ledger_file._is_alive(run)
+        assert not locks.is_run_alive(run)
+
+
+def test_the_ledger_is_listed_shown_forgotten_and_exported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    people = tmp_path / "people.csv"
+    people.write_text("s,x\n" + "a,1\nb,2\na,2\nb,1\n" * 60)
+    words = ["sanitise", people, "-s", "s", "-p", "x", "-e", 1, "--prior", "table", "--no-report", "--into"]
+    assert said(capsys, *words, tmp_path / "one")[0] == 0
+    assert "--again" in turned_down(capsys, *words, tmp_path / "two")
+    ledger = ["ledger", "list", "--table", people]
+    (entry,) = found_by(capsys, *ledger)["releases"]
+    assert entry["table"] == str((tmp_path / "one" / "public" / "sanitised.csv").resolve())
+    assert entry["name"][:8] in said(capsys, *ledger)[1]
+    assert "LIP ε = 1" in said(capsys, "ledger", "show", entry["name"][:6], "--table", people)[1]
+    assert said(capsys, "ledger", "export", "--table", people, "--into", tmp_path / "all.json")[0] == 0
+    exported = (tmp_path / "all.json").read_text()
+    assert entry["name"] in exported
+    assert "order" not in exported
+    assert "names 0" in turned_down(capsys, "ledger", "forget", "zz", "--table", people)
+    shutil.rmtree(tmp_path / "one")
+    assert said(capsys, "ledger", "forget", entry["name"], "--table", people)[0] == 0
+    assert found_by(capsys, *ledger)["releases"] == []
+    assert said(capsys, *words, tmp_path / "two")[0] == 0

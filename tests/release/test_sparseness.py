@@ -25,4 +25,4 @@ def test_coarser_bins_are_among_the_smaller_tables() -> None:
     found = {other.change: other for other in smaller_tables(joint, {"age": (10.0, 20.0, 30.0)})}
     coarse = f"use {hint('bins', 'age=20')}"
     assert set(found) == {"leave out age", "leave out sex", coarse}
-    assert (found[coarse].combinations, found[coarse].revealing_share) == (4, 0)
+    assert (found[coarse].joint.a, found[coarse].revealing_share) == (4, 0)

@@ -9,7 +9,9 @@ import polars as pl
 import pyreadstat
 import pytest
 
-from privacyfunnel.errors import ParameterError, TableError
+from privacyfunnel.errors import ColumnError, ParameterError, TableError
+from privacyfunnel.release.sanitise import sanitise_file
+from privacyfunnel.spec import ReleaseSpec
 from privacyfunnel.tables.readers.formats import Dialect
 from privacyfunnel.tables.readers.table_files import open_table
 from tests.commands import found_by
@@ -84,7 +86,9 @@ def test_the_way_through_the_command_from_a_workbook_to_estimates(
 ) -> None:
     people = [["town", "ill"], *([["Köln", "Århus", "Liège"][i % 3], i % 2 * (i % 3)] for i in range(120))]
     path, into = workbook(tmp_path / "people.xlsx", {"all": people}), tmp_path / "out"  # type: ignore[dict-item]
-    found_by(capsys, "sanitise", path, "-s", "ill", "-p", "town", "-e", 1, "--into", into, "--no-report")
+    found_by(
+        capsys, "sanitise", "--prior=table", path, "-s", "ill", "-p", "town", "-e", 1, "--into", into, "--no-report"
+    )
     assert (into / "public" / "sanitised.csv").read_bytes().startswith(b"\xef\xbb\xbftown,")
     assert found_by(
         capsys, "audit", into / "owner" / "protocol.json", path, "--sanitised", into / "public" / "sanitised.csv"
@@ -114,3 +118,36 @@ def test_a_damaged_file_gets_one_sentence_that_quotes_nothing(tmp_path: Path, na
     with pytest.raises(TableError, match="damaged or something else") as caught:
         open_table(tmp_path / name)
     assert "secret" not in str(caught.value)
+
+
+TITLED: list[list[str | int]] = [["School register 2026"], [""], ["town", "sex", "meal"], ["k", "f", 1], ["l", "m", 0]]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "cp1252"])
+@pytest.mark.parametrize("blank", ["", ";;"])
+def test_titles_above_the_names_of_a_text_file_are_found_and_skipped(tmp_path: Path, encoding: str, blank: str) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(f"Übersicht, Jahr 2026{blank}\n{blank}\ntown;sex;meal\nk;f;1\nl;m;0\n", encoding=encoding)
+    table = open_table(path)
+    assert table.columns == ("town", "sex", "meal")
+    assert "names in row 3" in table.text_format.detection_notes
+    assert rows(path, "town", "meal") == [("k", "1"), ("l", "0")]
+    assert rows(path, "meal", dialect=Dialect(header_row=3)) == [("1",), ("0",)]
+
+
+def test_titles_above_the_names_of_a_sheet_are_found_and_skipped(tmp_path: Path) -> None:
+    path = workbook(tmp_path / "t.xlsx", {"all": TITLED})
+    assert open_table(path).columns == ("town", "sex", "meal")
+    assert rows(path, "town", "meal") == [("k", "1"), ("l", "0")]
+    assert rows(path, "sex", dialect=Dialect(header_row=3)) == [("f",), ("m",)]
+
+
+def test_a_column_that_is_not_there_is_answered_with_those_that_are(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(ColumnError, match=r"no column 'zzz' among 2\. They are a, b\."):
+        sanitise_file(tmp_path / "t.csv", ReleaseSpec(prior="table", secret="zzz", publish="a", into=tmp_path / "out"))
+    (tmp_path / "bare.csv").write_text("Ann,1965\nBob,1970\n")  # names are a person's record
+    with pytest.raises(ColumnError, match=r"no column 'zzz' among 2\.$"):
+        sanitise_file(
+            tmp_path / "bare.csv", ReleaseSpec(prior="table", secret="zzz", publish="a", into=tmp_path / "out")
+        )

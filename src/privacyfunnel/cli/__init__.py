@@ -14,6 +14,7 @@ from privacyfunnel.cli import (
     estimate_command,
     funnel_command,
     key_commands,
+    ledger_command,
     reproduce_command,
     sanitise_command,
     scan_command,
@@ -31,6 +32,7 @@ app.command(cls=SpecCommand)(design_command.design)
 app.command(cls=SpecCommand)(apply_command.apply)
 app.command(cls=SpecCommand)(audit_command.audit)
 app.command(cls=SpecCommand)(estimate_command.estimate)
+app.command()(ledger_command.ledger)
 app.command()(key_commands.keygen)
 app.command()(key_commands.sign)
 app.command(cls=SpecCommand)(solve_command.solve)

@@ -28,11 +28,13 @@ EXCEL_SAFE = (
     "text that begins with = + - @ and is no number has an apostrophe in front; estimate and audit read it either way"
 )
 Details = Annotated[bool, typer.Option("--details", help="Say everything, not only the most important lines.")]
+WEIGHTED = "estimates by weights, in which real rows count most; nothing is proved about the best"
 
 
 def content(release: Release) -> dict[str, Any]:
     """The release as one object."""
     from privacyfunnel.estimation.expected_precision import counting_error
+    from privacyfunnel.estimation.verdict import judge
 
     sealed = release.sealed
     off = counting_error(sealed, release.joint, release.rows)
@@ -46,6 +48,7 @@ def content(release: Release) -> dict[str, Any]:
         "promise": sealed.promise.name,
         "epsilon": sealed.total_epsilon,
         "certified": sealed.epsilon,
+        "model_quality": release.findings.model_quality,
         "model_epsilon": None if sealed.model is None else float(sealed.model.epsilon),
         "table_leak": None if sealed.model is None else finite_or_none(release.findings.table_leak),
         "population": None if sealed.promise.population is None else sealed.promise.population.confidence,
@@ -70,6 +73,8 @@ def content(release: Release) -> dict[str, Any]:
         "average": release.average,
         "counted_off": None if off is None else asdict(off),
         "shares_within": [told.to_dict() for told in expected_shares(release)],
+        "verdict": judge(release.design, release.unchanged_expected, release.spec).grade,
+        "tried": release.spec.try_,
         "unchanged": release.unchanged,
         "unchanged_expected": release.unchanged_expected,
         "for_publication": sealed.for_publication,
@@ -81,8 +86,8 @@ def content(release: Release) -> dict[str, Any]:
         "attackers": [each.to_dict() for each in release.findings.attackers],
         "people": None if release.people is None else release.people.to_dict(),
         "not_promised": release.not_promised_to_owner,
-        "table": str(release.table),
-        "protocol": str(release.protocol_file),
+        "table": None if release.table is None else str(release.table),
+        "protocol": None if release.protocol_file is None else str(release.protocol_file),
         "codebook": None if release.codebook is None else str(release.codebook),
         "reports": [str(page) for page in release.pages],
         **({"signature": str(release.signature), "signed_by": release.signed_by} if release.signature else {}),
@@ -113,6 +118,7 @@ def _detail_facts(release: Release) -> list[tuple[str, str]]:
         ("promise", promise_text(sealed, average_only=release.average_only)),
         ("means", meaning(sealed.promise, sealed.certified_total, " & ".join(sealed.domain.secret_columns))),
         ("population", _population_text(release)),
+        ("model", release.findings.model_quality),
         *((each.name, each.answer) for each in release.findings.attackers if each.promised is None),
         *design_facts(sealed, release.method, release.reason, release.worth, expected_shares(release)),
         ("order", order_text(release)),
@@ -130,7 +136,7 @@ def promise_text(sealed: SealedProtocol, *, average_only: bool) -> str:
     """What was promised about what, and what was certified; an average alone promises nothing."""
     name, secret = sealed.promise.name, " & ".join(sealed.domain.secret_columns)
     size = text_format.format_epsilon(sealed.epsilon)
-    certified = f"certified {size} {sealed.mechanism.check_method}"
+    certified = f"certified {size} {sealed.mechanism.describe_check()}"
     if sealed.epsilon > sealed.promise.epsilon:
         certified = f"certified {sealed.epsilon:.1e}, the least that 64-bit integers can show"
     if average_only:
@@ -155,8 +161,8 @@ def design_facts(
     found = sorted(shares, key=lambda told: -told.average)
     more = len(found) - NAMED
     return [
-        ("method", f"{method_text(method, worth)}{reads}{f': {reason}' if reason else ''}"),
-        ("made for", f"{worth.use.full_name}; {optimality_text(worth)}"),
+        ("method", f"{worth.describe_method(method)}{reads}{f': {reason}' if reason else ''}"),
+        ("made for", f"{worth.use.full_name}; {optimality_text(worth)}" if sealed.mechanism.lists_inputs else WEIGHTED),
         *(("shares", f"{told} (95 %)") for told in found[:NAMED]),
         *([("", f"and {more} more columns, nearer than these")] if more > 0 else []),
         ("information", kept if sealed.bound is None else f"{kept}; at most {sealed.bound:.4f} is possible"),
@@ -187,17 +193,6 @@ def _population_text(release: Release) -> str:
         f"the same for the people whom the {population.rows:,} rows are an independent sample of, with "
         f"{100 * population.confidence:g} % confidence; secrets of fewer than {population.rule.rare} rows together"
     )
-
-
-def method_text(method: str, worth: UseValue) -> str:
-    """The method; one that failed to prove its optimum is not called by that name alone.
-
-    >>> from privacyfunnel.model.uses.use import Information, UseValue
-    >>> unproved = UseValue(Information(), 0.3, None)
-    >>> method_text("optimal", unproved), method_text("chain", unproved)
-    ('best found, not proved to be optimal', 'chain')
-    """
-    return "best found, not proved to be optimal" if method == "optimal" and worth.is_unproved else method
 
 
 def meaning(promise: Promise, epsilon: float, secret: str) -> str:

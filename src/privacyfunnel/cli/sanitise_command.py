@@ -27,10 +27,12 @@ def sanitise(
 ) -> None:
     """Publish columns of a table so that nobody's belief about the secret moves by more than a factor of e^ε."""
     spec = build_spec(source, given).require_columns()
-    spec.require_into()
+    if not spec.try_:
+        spec.require_into()
     save_spec(spec, save_spec_as)
     release = run_release(spec)
-    answer(as_json, content(release), format_summary(release, details=details))
+    said = "" if as_json else format_summary(release, details=details)
+    answer(as_json, content(release) if as_json else {}, said)
 
 
 def run_release(spec: ReleaseSpec, command: Sequence[str] = (), *, trial: bool = False) -> Release:

@@ -12,9 +12,10 @@ import typer
 
 from privacyfunnel.cli import text_format
 from privacyfunnel.cli.application import Json, answer
-from privacyfunnel.cli.release_summary import PRIOR, format_belief_range, meaning
+from privacyfunnel.cli.release_summary import PRIOR, Details, format_belief_range, meaning
 from privacyfunnel.cli.spec_options import COARSER, READING, Given, TableOrDatabase, build_spec, takes_spec
 from privacyfunnel.formatting import format_factor, format_number, format_percent, format_points
+from privacyfunnel.hints import hint
 from privacyfunnel.names import format_names
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 ONE = 1.0  # ε, where none is asked for
 COLUMNS = 4  # that a table for choosing shows
+MEASURES = ("t", "delta", "beta")
+MOST_CELLS = 1 << 14  # of a table of counts whose measures are exact fractions
 SHOWN_PAIRS = 10  # of those that break the promise: more are in the JSON
 
 
@@ -40,6 +43,7 @@ def scan(
     domain: Annotated[
         Path | None, typer.Option("--domain", help="Write a draft of the public labels and bins, for a private design.")
     ] = None,
+    details: Details = False,
     as_json: Json = False,
 ) -> None:
     """Measure what every other column would leak about the secret if it were published unchanged, alone or together."""
@@ -62,7 +66,12 @@ def scan(
     safe = {look.column for look in found.looks if found.safe(look, wanted)}
     safe_in_bins = {look.column for look in found.looks if found.safe_in_bins(look, wanted)}
     columns = [
-        {**asdict(look), "safe": look.column in safe, "safe_in_bins": look.column in safe_in_bins}
+        {
+            **asdict(look),
+            "safe": look.column in safe,
+            "safe_in_bins": look.column in safe_in_bins,
+            "disclosure": _disclosure(found, look.column),
+        }
         for look in found.looks
     ]
     content = {
@@ -86,24 +95,21 @@ def scan(
         "to_choose": [one.to_dict(PRIOR) for one in several],
     }
     name = " & ".join(found.secret)
+    about = f"about {name} ({found.secrets} values), published unchanged"
     lines = [
-        f"{found.rows:,} rows. Leakage about {name} ({found.secrets} values) of each column, alone and unchanged:",
+        *(_format_epsilon_choices(several, name) if several else []),
+        f"{found.rows:,} rows. What each column would tell {about}:",
         *(f"({column} was cut into bins for this scan.)" for column in found.secret_in_bins),
         "",
         text_format.format_table(
-            ["", "column", "values", "LIP ε", "LDP ε", "I(S;X)", "of H(S)", "decides", "worst value"],
-            [line for look in found.looks for line in _lines(look, found, safe, safe_in_bins)],
-            "<<>>>>>><",
+            ["column", "values", "unchanged", "a guess moves", "decided rows", "worst case"],
+            [line for look in found.looks for line in _lines(look, safe, safe_in_bins)],
+            "<><>><",
         ),
         "",
         *_conclusions(found, wanted, safe, safe_in_bins),
         *_rare_notes(found),
-        *([found.rare_alone.text] if found.rare_alone is not None else []),
-        "",
-        f"{wanted.name} ε = {text_format.format_epsilon(wanted.epsilon)}: {meaning(wanted, wanted.epsilon, name)}.",
-        *(["", *_format_epsilon_choices(several, name)] if several else []),
-        "ε is the worst case; I(S;X), in nats, is the average. A value that rules out a secret has no finite ε.",
-        "A value, or a combination of values, that occurs with one secret only decides it for its rows.",
+        *(_detail_lines(found, wanted) if details else ()),
         *_domain_notes(domain, omitted),
     ]
     answer(as_json, content, "\n".join(lines))
@@ -135,37 +141,65 @@ def _domain_notes(domain: Path | None, omitted: tuple[str, ...]) -> list[str]:
 _ALONE = "as it is and alone, against someone who sees this one column of a person and knows nothing else of them"
 
 
-def _lines(look: ColumnScan, found: Scan, safe: set[str], safe_in_bins: set[str]) -> list[list[str]]:
+def _lines(look: ColumnScan, safe: set[str], safe_in_bins: set[str]) -> list[list[str]]:
     """The column as it is and, if it is many numbers, in bins below."""
     decided = "" if look.decided is None else format_percent(look.decided)
-    if look.note:
-        values = f"{look.values:,}+" if look.values else ""
-        lines = [["", look.column, values, "", "", "", "", decided, _strongest_finding(look)]]
-    else:
-        values = f"{look.values:,}{' bins' if look.binned else ''}"
-        figures = _figures(look.lip, look.ldp, look.information or 0, found)
-        mark = "alone" if look.column in safe else ""
-        lines = [[mark, look.column, values, *figures, decided, _strongest_finding(look)]]
+    keeps = "keeps the promise" if look.column in safe else "breaks it"
+    values = f"{look.values:,}{'+' if look.note and look.values else ' bins' if look.binned else ''}"
+    grows = "" if look.note else _format_growth(look.lip)
+    lines = [[look.column, values, "" if look.note else keeps, grows, decided, _worst_case(look)]]
     if look.in_bins is not None:
-        cut, mark = look.in_bins, "alone" if look.column in safe_in_bins else ""
-        figures = _figures(cut.lip, cut.ldp, cut.information, found)
-        lines.append([mark, "  if in bins", f"{cut.values} bins", *figures, format_percent(cut.decided), ""])
+        cut, kept = look.in_bins, "keeps the promise" if look.column in safe_in_bins else "breaks it"
+        shown = [kept, _format_growth(cut.lip), format_percent(cut.decided), ""]
+        lines.append(["  in bins", f"{cut.values} bins", *shown])
     return lines
 
 
-def _figures(lip: float, ldp: float, information: float, found: Scan) -> list[str]:
-    share = text_format.format_share(information, found.secret_entropy)
-    return [text_format.format_epsilon(lip), text_format.format_epsilon(ldp), f"{information:.4f}", share]
+def _format_growth(leak: float) -> str:
+    return "without limit" if math.isinf(leak) else f"×{format_factor(leak)}"
 
 
-def _strongest_finding(look: ColumnScan) -> str:
+def _worst_case(look: ColumnScan) -> str:
     if look.tells_rows_apart:
-        return f"identifies rows: {100 * look.distinct:.1f} values per 100 rows" + (
-            f"; {look.note}" if look.note else ""
-        )
-    if look.note:
-        return look.note
-    return f"{look.value} {'rules out' if math.isinf(look.lip) else 'about'} {look.secret}"
+        return "identifies rows" + (f"; {look.note}" if look.note else "")
+    return look.note or f"{look.value} {'rules out' if math.isinf(look.lip) else 'and'} {look.secret}"
+
+
+def _detail_lines(found: Scan, wanted: Promise) -> list[str]:
+    """Every measure of each column, and what rare secrets cost; k, ℓ, t, δ and β are those of other tools."""
+    rows = []
+    for look in found.looks:
+        share = "" if look.information is None else text_format.format_share(look.information, found.secret_entropy)
+        told = _disclosure(found, look.column)
+        others = [] if told is None else [f"{told['k']:,}", str(told["l"]), *(f"{told[n]:.3g}" for n in MEASURES)]
+        epsilons = [text_format.format_epsilon(each) for each in (look.lip, look.ldp)]
+        rows.append([look.column, *epsilons, share, *(others or [""] * (2 + len(MEASURES)))])
+    return [
+        "",
+        text_format.format_table(["column", "LIP ε", "LDP ε", "average", "k", "ℓ", "t", "δ", "β"], rows, "<" + ">" * 8),
+        "average: I(S;X) as a share of H(S). k-anonymity, ℓ-diversity, t-closeness, δ-disclosure and β-likeness are",
+        "those of the column unchanged.",
+        *([found.rare_alone.text] if found.rare_alone is not None else []),
+        f"{wanted.name} ε = {text_format.format_epsilon(wanted.epsilon)}: "
+        f"{meaning(wanted, wanted.epsilon, ' & '.join(found.secret))}.",
+    ]
+
+
+def _disclosure(found: Scan, column: str) -> dict[str, float] | None:
+    """The measures of other tools for a column; None where it has too many values."""
+    from privacyfunnel.model.disclosure_models import measure_disclosure
+
+    joint = found.joints.get(column)
+    if joint is None or joint.weights.size > MOST_CELLS:
+        return None
+    told = measure_disclosure(joint.weights)
+    return {
+        "k": told.k,
+        "l": told.distinct_secrets,
+        "t": float(told.t_closeness),
+        "delta": told.delta_disclosure,
+        "beta": float(told.beta_likeness),
+    }
 
 
 def _conclusions(found: Scan, wanted: Promise, safe: set[str], safe_in_bins: set[str]) -> list[str]:
@@ -178,18 +212,12 @@ def _conclusions(found: Scan, wanted: Promise, safe: set[str], safe_in_bins: set
         if look.in_bins is not None and look.column in safe_in_bins - safe
     }
     apart = [look.column for look in found.looks if look.tells_rows_apart]
-    notes = [
-        f"Alone, against someone who sees that one column of a person and knows nothing else of them, {asked} is kept "
-        f"by: {', '.join(alone) or 'none'}."
-    ]
+    notes = [f"Alone, {asked} is kept by: {', '.join(alone) or 'none'}."]
     if in_bins:
-        options = " ".join(f"--bin {name}=quantiles:{quantiles}" for name, quantiles in in_bins.items())
-        notes.append(
-            f"The same in bins only, not as exact numbers: {', '.join(in_bins)}. To publish bins, and to see them "
-            f"judged together with other columns, add {options}"
-        )
+        options = " ".join(hint("bins", f"{name}=quantiles:{quantiles}") for name, quantiles in in_bins.items())
+        notes.append(f"In bins only, not as exact numbers: {', '.join(in_bins)}. To publish bins: {options}")
     if apart:
-        notes.append(f"Ids, or nearly: whoever knows a person's value finds their row: {', '.join(apart)}.")
+        notes.append(f"Ids, or nearly: {', '.join(apart)}. Whoever knows a person's value finds their row.")
     return notes + _order_notes(found) + _combination_notes(found, wanted, asked)
 
 
@@ -241,7 +269,7 @@ def _rare_notes(found: Scan) -> list[str]:
     return [
         f"Rare secrets: {secrets.rare} of {found.secrets} values {are} held by few rows. With {secrets.option}, "
         f"{after} instead of {before} of {len(leaks)} columns would leak without bound; ε would be finite for "
-        f"{', '.join(bounded)}. The promise would then exclude what separates the merged values.",
+        f"{', '.join(bounded)}. Which of the merged values it is would no longer be protected.",
     ]
 
 
@@ -254,22 +282,31 @@ def _format_combination(joined: ColumnGroup) -> str:
     return f"{' & '.join(joined.columns)}: {leak}; {format_percent(joined.decided)} of rows have their secret decided."
 
 
+def _format_error(share: float) -> str:
+    text = format_points(share)
+    return "exact" if text == "0" else f"±{text}"
+
+
 def _format_epsilon_choices(found: Sequence[Consequence], secret: str) -> list[str]:
     """A table of what each ε allows and gives."""
     names = [" × ".join(told.columns) for told in next((one.shares for one in found if one.shares), ())][:COLUMNS]
     lines = []
     for one in found:
         epsilon = one.promise.epsilon
-        errors = {" × ".join(told.columns): f"±{format_points(told.average)}" for told in one.shares}
+        errors = {" × ".join(told.columns): _format_error(told.average) for told in one.shares}
         shown = [errors.get(name, "") for name in names]
         lines.append(
-            [format_number(epsilon), format_factor(epsilon), format_belief_range(one.promise, epsilon, PRIOR), *shown]
+            [
+                format_number(epsilon),
+                f"×{format_factor(epsilon)}",
+                format_belief_range(one.promise, epsilon, PRIOR),
+                *shown,
+            ]
         )
-    header = ["ε", "factor", f"{format_percent(PRIOR)} becomes", *names]
+    header = ["ε", "a guess moves", f"{format_percent(PRIOR)} becomes", *names]
     unknown = next((one.unknown for one in found if one.unknown), "")
     return [
-        f"What each ε would mean for {secret}, and the average half-width of an analyst's 95 % intervals of shares, in "
-        "points:",
+        f"What each ε would mean: how far a guess about {secret} may move, and how many points shares would be off:",
         "",
         text_format.format_table(header, lines, ">>>" + ">" * len(names)),
         *([f"Intervals are not predicted where {unknown}."] if unknown else []),

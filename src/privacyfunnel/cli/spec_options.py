@@ -78,7 +78,7 @@ def _place(param: Any) -> tuple[str, bool]:
     if param.param_type_name == "argument":
         return ARGUMENTS, True
     found = BY_NAME.get(param.name)
-    return (OTHER, True) if found is None else (found.group, found.option.common)
+    return (OTHER, param.name != "save_spec_as") if found is None else (found.group, found.option.common)
 
 
 BY_NAME: Mapping[str, SpecField] = {each.name: each for each in FIELDS}

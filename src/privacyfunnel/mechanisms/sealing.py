@@ -35,7 +35,7 @@ from privacyfunnel.mechanisms.certificate import (
 from privacyfunnel.mechanisms.chain import ChainMechanism
 from privacyfunnel.mechanisms.channel import ChannelMechanism
 from privacyfunnel.mechanisms.decoy_slacks import PROOF_SEED, check_slacks
-from privacyfunnel.mechanisms.exact_arithmetic import NO_LEAK, ExactLeak, exp_below, larger_leak
+from privacyfunnel.mechanisms.exact_arithmetic import NO_LEAK, ExactLeak, larger_leak
 from privacyfunnel.mechanisms.file_parts import parse_channel, parse_model, parse_shares
 from privacyfunnel.mechanisms.forced_mechanism import ForcedResponseMechanism
 from privacyfunnel.mechanisms.input_domain import (
@@ -59,8 +59,7 @@ from privacyfunnel.model.protocols.comparable import Comparable
 from privacyfunnel.model.protocols.forced_response import ForcedResponse
 from privacyfunnel.model.protocols.sparse_protocol import SparseProtocol
 from privacyfunnel.model.protocols.unary_encoding import UnaryEncoding
-from privacyfunnel.model.published.published_model import PublishedModel
-from privacyfunnel.model.published.table_model import TableModel
+from privacyfunnel.model.published.table_model import PublishedModel, TableModel
 from privacyfunnel.model.published.wide_model import WideModel
 
 # Integers of 64 bits cannot make S and Y exactly independent unless Y says nothing at all. A promise smaller than this
@@ -130,23 +129,28 @@ class SealedProtocol:
     @property
     def design_epsilon(self) -> float | None:
         """The ε of the noise in the counts that it was computed from; None if they were exact."""
+        return None if self._noise_epsilon is None else float(self._noise_epsilon)
+
+    @property
+    def _noise_epsilon(self) -> Fraction | None:
         if self.model is not None:
-            return float(self.model.epsilon)
+            return self.model.epsilon
         population = self.promise.population
-        design = None if population is None else population.rule.design_epsilon
-        return None if design is None else float(design)
+        return None if population is None else population.rule.design_epsilon
+
+    def _add_noise(self, epsilon: float) -> float:
+        """ε of records and counts together, not below their sum, to twelve digits."""
+        return math.ceil((Fraction(epsilon) + (self._noise_epsilon or 0)) * 10**12) / 10**12
 
     @property
     def total_epsilon(self) -> float:
-        """ε of all that is published together with a model; else of the records."""
-        return self.promise.epsilon if self.model is None else float(self.model.total)
+        """ε of all that is published together where counts got noise; else of the records."""
+        return self.promise.epsilon if self._noise_epsilon is None else self._add_noise(self.promise.epsilon)
 
     @property
     def certified_total(self) -> float:
         """What was certified of all that is published: for the owner, since it follows from the counts of the table."""
-        if self.model is None:
-            return self.epsilon
-        return math.nextafter(float(self.model.total) - self.promise.epsilon + self.epsilon, math.inf)
+        return self.epsilon if self._noise_epsilon is None else self._add_noise(self.epsilon)
 
     def certified_inputs(self, law: Mechanism, joint: Joint, secrets: Sequence[str] = ()) -> tuple[Mechanism, Joint]:
         """What the promise is checked on, for a table that was found again among the inputs of the mechanism.
@@ -309,7 +313,7 @@ def seal(
         if also_in_floats and not promise.leakage(joint, in_floats) <= max(promise.epsilon, SMALLEST_EPSILON):
             continue
         worst = exact_worst_leak(law, promise, joint)
-        if not worst.exceeds(_ratio_limit(promise)):
+        if not worst.exceeds(_checked_epsilon(promise)):
             return SealedProtocol(
                 mechanism=law,
                 promise=promise,
@@ -330,7 +334,7 @@ def certify(mechanism: Mechanism, promise: Promise, joint: Joint, otherwise: str
     `otherwise` ends the sentence of that error: what follows from it.
     """
     worst = exact_worst_leak(mechanism, promise, joint)
-    if worst.exceeds(_ratio_limit(promise)):
+    if worst.exceeds(_checked_epsilon(promise)):
         raise _guarantee_error(promise, worst.leak.epsilon, otherwise)
     return _certified_epsilon(worst, promise)
 
@@ -415,13 +419,13 @@ def _induced_channel(mechanism: Mechanism, joint: Joint) -> FloatArray | None:
     return np.asarray(table.joint_with_values(joint) / joint.p_x[:, None])
 
 
-def _ratio_limit(promise: Promise) -> Fraction:
-    return exp_below(max(promise.epsilon, SMALLEST_EPSILON))
+def _checked_epsilon(promise: Promise) -> float:
+    return max(promise.epsilon, SMALLEST_EPSILON)
 
 
 def _certified_epsilon(worst: ExactLeak, promise: Promise) -> float:
     # The check was passed in exact arithmetic, so rounding ln upwards must not report more than was promised.
-    return min(worst.leak.epsilon, max(promise.epsilon, SMALLEST_EPSILON))
+    return min(worst.leak.epsilon, _checked_epsilon(promise))
 
 
 def _guarantee_error(

@@ -17,6 +17,7 @@ from privacyfunnel.designs.method_selection import AUTO, Choice, apply_default_u
 from privacyfunnel.designs.methods import REAL_OR_SYNTHETIC, Options
 from privacyfunnel.designs.wide.real_or_synthetic_design import WideDesign
 from privacyfunnel.errors import ColumnError, GuaranteeError, OutputError, ParameterError, SizeError
+from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.input_domain import ColumnShares, build_substitutes
 from privacyfunnel.mechanisms.kept_leakage import kept_columns_error, kept_leakage, refuse_kept_alone
 from privacyfunnel.mechanisms.outcomes import build_outcomes
@@ -26,16 +27,11 @@ from privacyfunnel.model.kept_promise import KeptCounts, KeptPromise
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.uses.ordinal_scale import Orders
 from privacyfunnel.model.uses.use import Information, Use, UseValue
-from privacyfunnel.release.hazard_check import check_hazards
-from privacyfunnel.release.model_design import FittedModel, fit_model
+from privacyfunnel.names import validate_roles
+from privacyfunnel.release.model_design import FittedModel, fit_model, fit_population
 from privacyfunnel.release.population_scope import extend_effort, obstacle, rows_only_worth
-from privacyfunnel.release.private_design import (
-    design_statements,
-    make_private_design,
-    model_scope_statement,
-    share_statements,
-)
-from privacyfunnel.release.wide_design import FittedWideModel, fit_wide, is_wide, seal_wide
+from privacyfunnel.release.private_design import design_statements, model_scope_statement, share_statements
+from privacyfunnel.release.wide_design import FittedWideModel, check_wide, fit_wide, is_wide, seal_wide
 from privacyfunnel.spec import ReleaseSpec
 from privacyfunnel.spec.checks import find_source
 from privacyfunnel.spec.fields import OUTCOMES
@@ -137,6 +133,7 @@ def design(
     use: Use | str | None = None,
     bins: Sequence[Any] | Mapping[str, Any] = (),
     merge_rare: int | Mapping[str, int] | None = None,
+    prior: str | None = None,
 ) -> SealedProtocol:
     """The sealed protocol for a frame (anything narwhals reads), of which only counts are used; nothing is drawn.
 
@@ -155,6 +152,7 @@ def design(
         use=use,
         bins=bins,
         merge_rare=merge_rare,
+        prior=prior,
     ).require_columns()
     table = frame_by_persons(frame_table(frame), spec.person, spec.person_row, (*spec.secret, *spec.publish))
     if spec.counts is not None:
@@ -162,7 +160,7 @@ def design(
     check_hazards(table, spec)
     contingency = None
     if spec.domain_file is None:
-        contingency = count_in_engine(table, spec.secret, spec.publish, spec.bin_rules, spec.merges)
+        contingency = count_in_engine(table, spec.secret, spec.publish, spec.bin_rules, spec.counted_merges)
     contingency = contingency or count_table(table, spec).contingency
     return design_from_counts(contingency, spec).sealed
 
@@ -224,7 +222,7 @@ def _count_table_contingency(table: Table, spec: ReleaseSpec) -> Contingency:
     if spec.domain_file is not None or spec.counts is None:
         raise ParameterError("A private design adds its noise to counts of rows; give it the table itself.")
     return contingency_from_counts(
-        table, spec.counts, secret=spec.secret, publish=spec.publish, bins=spec.bin_rules, merges=spec.merges
+        table, spec.counts, secret=spec.secret, publish=spec.publish, bins=spec.bin_rules, merges=spec.counted_merges
     )
 
 
@@ -235,11 +233,15 @@ def count_table(table: Table, spec: ReleaseSpec) -> Encoding:
 
     ids = make_row_ids(spec.row_id, table.columns)
     secret, publish, keep = spec.secret, spec.publish, spec.read_columns
+    wide = spec.publishes_model and is_wide(spec)
     if spec.domain_file is not None:
-        wide = spec.publishes_model and is_wide(spec)
-        return spec.domain_file.encode(table, secret=secret, publish=publish, keep=keep, ids=ids, unlisted=wide)
-    bins, merges = spec.bin_rules, spec.merges
-    return encode(table, secret=secret, publish=publish, bins=bins, merges=merges, keep=keep, ids=ids)
+        found = spec.domain_file.encode(table, secret=secret, publish=publish, keep=keep, ids=ids, unlisted=wide)
+    else:
+        bins, merges = spec.bin_rules, spec.counted_merges
+        found = encode(table, secret=secret, publish=publish, bins=bins, merges=merges, keep=keep, ids=ids)
+    if wide:
+        check_wide(found.contingency, spec)
+    return found
 
 
 def design_from_counts(
@@ -249,7 +251,7 @@ def design_from_counts(
 
     Where columns are `kept` beside what is published, the promise is about both together.
     """
-    private, asked = make_private_design(spec), spec.options(progress)
+    asked = spec.options(progress)
     begun = time.monotonic()
     why_not, alone = "", None
     fitted: FittedModel | FittedWideModel | None = None
@@ -263,8 +265,8 @@ def design_from_counts(
         contingency, joint = fitted.contingency, fitted.joint
         asked = replace(asked, orders=_named_orders(asked.orders, joint))
         found = _run_method(spec, joint, fitted.promise, asked)
-    elif private is not None:  # from here on nothing of the table is looked at but these counts
-        joint, promise = private.draw_noisy_joint(contingency, spec.promise_value, spec.confidence, spec.seed)
+    elif spec.is_private_design:  # from here on nothing of the table is looked at but noisy counts
+        joint, promise = fit_population(contingency, spec)
         found = _run_method(spec, joint, promise, asked)
     elif not spec.population_if_possible:
         joint = check_joint(contingency)
@@ -386,3 +388,20 @@ def check_joint(contingency: Contingency) -> Joint:
                 f"rows. There is nothing to {nothing}: name another column."
             )
     return joint
+
+
+def check_hazards(table: Any, spec: ReleaseSpec) -> tuple[str, ...]:
+    """Refuse the first column that needs the owner's word and did not get it; sentences about everything else."""
+    from privacyfunnel.tables.readers.column_hazards import PERSONS, find_hazards
+
+    validate_roles(spec.secret, spec.publish, table.columns)
+    coarser = {rule.column for rule in spec.bin_rules} | {rule.column for rule in spec.merges}
+    publish = [] if None in coarser else [column for column in spec.publish if column not in coarser]
+    found = find_hazards(table, secret=spec.secret, publish=publish, used=(*spec.publish, *spec.keep))
+    refused = [hazard for hazard in found if hazard.blocks and hazard.column not in spec.allow]
+    if refused:
+        more = f" {len(refused) - 1} more columns need such a decision." if len(refused) > 1 else ""
+        raise ColumnError(f"{refused[0].sentence} {hint('allow', refused[0].column)} publishes it as it is.{more}")
+    return tuple(
+        hazard.sentence for hazard in found if not hazard.blocks and not (spec.person and hazard.kind == PERSONS)
+    )

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from privacyfunnel.mechanisms.sealing import SealedProtocol
-from privacyfunnel.release.design import DesignResult, count_table, design_from_counts
+from privacyfunnel.release.design import DesignResult, check_hazards, count_table, design_from_counts
 from privacyfunnel.release.findings.findings import Findings
-from privacyfunnel.release.hazard_check import check_hazards
 from privacyfunnel.release.release import Release
 from privacyfunnel.spec import ReleaseSpec
 
@@ -86,9 +87,31 @@ class ReleaseRun:
 
         return codebook(self.sealed, self._design.joint)
 
+    @property
+    def expected_unchanged_share(self) -> float:
+        """The share of rows that will show the value they had."""
+        return self.sampler.layout.expected_unchanged_share(self._design.joint)
+
+    def refuse_useless(self) -> None:
+        """Refuse to go on where the release would say nothing."""
+        # A release knows no estimation, which reads releases; the package, which is above all its parts, names it.
+        import_module("privacyfunnel").refuse_useless(self._design, self.expected_unchanged_share, self._spec)
+
+    def preview(self) -> Release:
+        """What the release would be: no row is drawn."""
+        return self._describe(None, self.expected_unchanged_share)
+
     def release(self, table: Any) -> Release:
         """The release, once all batches were drawn."""
-        spec, sampler = self._spec, self.sampler
+        sampler = self.sampler
+        return replace(
+            self._describe(table, sampler.unchanged_share),
+            order_tells=sampler.measure_row_order(),
+            kept_columns=sampler.kept_columns(),
+        )
+
+    def _describe(self, table: Any, unchanged: float) -> Release:
+        spec = self._spec
         used = {*spec.secret, *spec.publish, *spec.keep}
         return Release(
             table=table,
@@ -97,9 +120,7 @@ class ReleaseRun:
             findings=Findings(self._design, spec),
             rows=self.encoding.rows,
             dropped=tuple(name for name in self.encoding.table.columns if name not in used),
-            unchanged=sampler.unchanged_share,
-            unchanged_expected=sampler.layout.expected_unchanged_share(self._design.joint),
-            order_tells=sampler.measure_row_order(),
-            kept_columns=sampler.kept_columns(),
+            unchanged=unchanged,
+            unchanged_expected=self.expected_unchanged_share,
             suspected=self._warnings,
         )

@@ -41,6 +41,7 @@ def sanitise(
     use: Use | str | None = None,
     bins: Sequence[Any] | Mapping[str, Any] = (),
     merge_rare: int | Mapping[str, int] | None = None,
+    prior: str | None = None,
     keep: str | Sequence[str] = (),
 ) -> Release:
     """Sanitise a frame in memory (anything narwhals reads); `Release.table` is a frame of the same kind.
@@ -71,8 +72,11 @@ def sanitise(
         edges, a number so many quantiles, a mapping groups of values.
     merge_rare
         Publish values with fewer rows than this as `other`: a number for all columns, or `{"zip": 10}`.
+    prior
+        What beliefs are compared with: `"model"`, a model of noisy counts that is published with the mechanism, so that
+        ε covers all of it; `"table"`, the exact frequencies, whose mechanism is for the owner alone; `"population"`.
     keep
-        Columns to publish unchanged. The promise is about them and what is published together.
+        Columns to publish unchanged, with `prior="table"`. The promise is about them and what is published together.
     """
     from privacyfunnel.tables.readers.lazy_frames import frame_table
     from privacyfunnel.tables.readers.persons import frame_by_persons
@@ -86,6 +90,7 @@ def sanitise(
         use=use,
         bins=bins,
         merge_rare=merge_rare,
+        prior=prior,
         keep=keep,
     ).require_columns()
     used = (*spec.secret, *spec.publish, *spec.read_columns)
@@ -119,7 +124,8 @@ def sanitise_file(
     The folder gets `public`, all of which may be published, and `owner`, which is for the owner alone. It appears whole
     or not at all. The release is recorded in the owner's ledger; a second one of the same rows about the same secret is
     refused before anything is solved, unless the spec says `again`. The owner's report says that `command` repeats it.
-    A `trial`, such as a demonstration, is recorded and does not count.
+    A `trial`, such as a demonstration, is recorded and does not count. Where the spec says `try_`, nothing is drawn,
+    written or recorded: the release says what it would be.
     """
     from privacyfunnel.release.ledger.ledger_file import Ledger, ledger_path
     from privacyfunnel.release.ledger.repeats import ProtocolText, refuse_repeat
@@ -127,6 +133,8 @@ def sanitise_file(
     from privacyfunnel.release.release_contents import write_contents
 
     spec = require_spec(spec, "sanitise_file(source").require_columns()
+    if spec.try_:
+        return ReleaseRun.start(find_source(source or spec.table, spec.query).open(spec.dialect), spec, watch).preview()
     into, key = spec.require_into(), None
     if spec.sign is not None:
         from privacyfunnel.mechanisms.signatures import load_private_key
@@ -172,5 +180,7 @@ def sanitise_file(
 
     with book.open_session() as salt:
         run = ReleaseRun.start(table, spec, watch, progress, before_design=before_design)
+        if not trial:
+            run.refuse_useless()
         protocol = ProtocolText(path, run.sealed.to_text())
         return publish(run.sampler, place, source, protocol, (book, salt), finish, spec=spec, trial=trial)

@@ -18,6 +18,7 @@ from privacyfunnel.estimation.expected_precision import (
     counting_error,
     expected_precision_by_column,
 )
+from privacyfunnel.estimation.verdict import judge
 from privacyfunnel.formatting import format_epsilon, format_factor, format_percent, format_points
 from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.sealing import SealedProtocol
@@ -37,7 +38,9 @@ MOST_WARNINGS = 6  # more are in the report
 def summary_lines(release: Release) -> list[Line]:
     """The lines, with what was released before in front, and a line for each warning."""
     sealed, book = release.sealed, release.remembered
+    tried = [("Tried", "nothing was drawn, written or recorded; these lines say what the release would be")]
     return [
+        *(tried if release.spec.try_ else []),
         *(("Again", said) for said in (() if book is None else book.statements)),
         ("Published", file_text(release)),
         ("Stays here", owner_text(release)),
@@ -63,7 +66,7 @@ def file_text(release: Release | Applied) -> str:
 def owner_text(release: Release) -> str:
     """What is for the owner alone."""
     owned = [path for path in (release.protocol_file, release.codebook, *release.pages) if _in_owner_folder(path)]
-    if release.protocol_file is None:
+    if release.protocol_file is None:  # of a frame, or of a release that was only tried
         return "protocol and codebook" if not release.sealed.has_noisy_design else "nothing"
     if not owned:
         return "nothing: protocol and codebook may be published too"
@@ -85,9 +88,13 @@ def protection_text(sealed: SealedProtocol, joint: Joint, *, average_only: bool 
         return f"{secret}: on average only; a single record may give it away (×{factor})"
     at = int(np.argmax(joint.p_s))
     share = float(joint.p_s[at])
-    most = format_percent(promise.belief_bounds(share, size)[1], up=True)
+    bounds = promise.belief_bounds(share, size)
+    most = format_percent(bounds[1], up=True)
     grows = "no odds change" if promise.for_any_belief else "no guess grows"
     said = f"{secret}: {grows} by more than ×{factor} ({joint.secrets[at]}: {format_percent(share)} → at most {most})"
+    if bounds == (0.0, 1.0) and promise.meaning:  # nothing follows for a single value alone
+        where = "among all records" if sealed.model is None else "in the published model"
+        said = promise.meaning.format(secret=secret, factor=factor, where=where).rstrip(".")
     people = promise.population
     whom = "" if people is None else f", also for the population, with {format_percent(people.confidence)} confidence"
     return f"{said}{whom}; {_neighbours_text(sealed)}"
@@ -110,7 +117,8 @@ def _accuracy_text(release: Release) -> str:
     shares = expected_precision_by_column(sealed, joint, release.rows)
     counted = counting_error(sealed, joint, release.rows)
     real = f"{format_percent(release.unchanged)} of rows show their own values"
-    return "; ".join([*accuracy_texts(shares, counted), real])
+    grade = judge(release.design, release.unchanged_expected, release.spec).grade
+    return f"{grade}: {'; '.join([*accuracy_texts(shares, counted), real])}"
 
 
 def accuracy_texts(shares: Sequence[ExpectedPrecision], counted: CountingError | None) -> list[str]:
@@ -154,6 +162,7 @@ def warnings(release: Release) -> list[str]:
     if not release.sealed.has_noisy_design:
         rare = format_rare_values(release.joint)
         found += [f"{rare}; {hint('merge_rare', FEW)} merges rare values"] if rare else []
+    found += [release.findings.poor_model] if release.findings.poor_model else []
     found += [release.findings.knows_better] if release.findings.knows_better else []
     found += [release.sparse] if release.sparse else []
     found += release.suspected

@@ -54,6 +54,13 @@ METHODS = (
 MODEL, TABLE, POPULATION_PRIOR = "model", "table", "population"  # what a promise compares beliefs with
 READING = "Reading the table"
 
+# Who gets the files, and what that means where a field was not given.
+PRESETS: Mapping[str, Mapping[str, Any]] = {
+    "everybody": {"prior": MODEL, "as_": VALUES},
+    "analysts": {"prior": TABLE},
+    "inside": {"prior": TABLE, "with_shares": True},
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Option:
@@ -77,9 +84,10 @@ OPTIONS: Mapping[str, Mapping[str, Option]] = {
         "allow": Option(NAMES, ["case_number"], "COLUMN", DESIGNING),
     },
     "Promise": {
+        "for_whom": Option(choice(*PRESETS), "analysts", commands=DESIGNING, common=True),
         "epsilon": Option(number(least=0), 1.0, "ε", short="-e", common=True),
-        "factor": Option(number(least=1), 2.0, "F"),
-        "promise": Option(ANY_TEXT, "lip", choices=("lip", "ldp", "srlip"), commands=DESIGNING),
+        "factor": Option(number(least=1), 2.0, "F", common=True),
+        "promise": Option(ANY_TEXT, "lip", choices=("lip", "pml", "ldp", "srlip"), commands=DESIGNING),
         "prior": Option(choice(MODEL, TABLE, POPULATION_PRIOR), MODEL, commands=DESIGNING),
         "population": Option(POPULATION, "95%", "95%|auto|none", DESIGNING),
         "robust": Option(ROBUST, 2, "FACTOR|any", DESIGNING),
@@ -88,7 +96,7 @@ OPTIONS: Mapping[str, Mapping[str, Option]] = {
         "sees_secret": Option(FLAG, commands=DESIGNING),
     },
     "Use and method": {
-        "use": Option(ANY_TEXT, "statistics", "USE[:…]", DESIGNING, common=True),
+        "use": Option(ANY_TEXT, "statistics", "USE[:…]", DESIGNING),
         "ordered": Option(ORDERED, {"size": ["S", "M", "L"]}, "COLUMN=ORDER", DESIGNING),
         "method": Option(method_name(*METHODS), "auto", "METHOD", DESIGNING, choices=METHODS),
         "chain_order": Option(NAMES, ["town", "age"], "COLUMN", DESIGNING),
@@ -126,6 +134,7 @@ OPTIONS: Mapping[str, Mapping[str, Option]] = {
         "decimal": Option(TEXT, ",", "MARK"),
         "na": Option(NAMES, ["unknown"], "TEXT"),
         "sheet": Option(TEXT, "2026", "NAME"),
+        "header_row": Option(whole_number(least=1), 3, "NUMBER"),
         "person": Option(TEXT, "patient", "COLUMN"),
         "person_row": Option(TEXT, "last", "first|last", choices=("first", "last")),
     },
@@ -144,6 +153,8 @@ OPTIONS: Mapping[str, Mapping[str, Option]] = {
         "sign": Option(PATH, "owner.pem", "FILE", (SANITISE,)),
         "signed_by": Option(PATH, "owner.public.pem", "FILE", (APPLY,)),
         "ledger": Option(PATH, "ledger.json", "FILE"),
+        "try_": Option(FLAG, commands=(SANITISE,), common=True),
+        "anyway": Option(FLAG, commands=(SANITISE,)),
         "again": Option(FLAG),
         "force": Option(FLAG, common=True),
     },
@@ -155,16 +166,21 @@ HELP: Mapping[str, str] = {
     "publish": "A column to publish, randomised; several likewise.",
     "keep": "A column to publish unchanged, judged together with what is published; several likewise.",
     "allow": "Publish this column although it holds identifiers, free text, days or coordinates; several likewise.",
+    "for_whom": "Who gets the files: everybody (all of them may be published, values as such), analysts (they get "
+    "protocol.json too, and are trusted with counts) or inside (exact shares as well). Sets what is not given.",
     "epsilon": "Largest change of a belief about the secret: a factor of e^ε. At ε = 1 a belief of 30 % may become "
     "74.3 %, at 0.5 49.5 %, at 0.1 33.2 % (docs/choosing.md). For apply: on these rows, if not the protocol's.",
-    "factor": "The same as a factor: 2 means ε = ln 2, so that no belief more than doubles.",
-    "promise": "lip: against everybody; ldp: between any two secrets; srlip: lip, also against those who know "
-    "published values.",
+    "factor": "The same as a factor: 2 means ε = ln 2, so that no belief more than doubles. Default: 2.",
+    "promise": "lip: against everybody; pml: lip, but only how far a belief rises (pml:floor=0.05 for every prior that "
+    "gives each value so much); alip:0.5,1: how far it falls and rises; ldp: between any two secrets (ldp:graded.csv "
+    "with an ε per pair, ldp:line by distance); srlip: lip, also against those who know published values; "
+    "events:groups.csv: groups of values against the rest; each (each:ldp,health=0.5): every secret column by itself.",
     "prior": "model: a model made from counts with noise, published with the mechanism: all files may be public "
     "and ε covers them together; table: the table's own frequencies, the mechanism is then for the owner alone; "
-    "population: those whom the rows are a sample of. Default: table.",
-    "population": "Also keep the promise, with this confidence, for the population that the rows are a random sample "
-    "of; auto: with 95 % where possible; none: for these rows only.",
+    "population: those whom the rows are a sample of, by counts with noise. Default: model.",
+    "population": "Keep the promise, with this confidence, for the population that the rows are a random sample of: by "
+    "noisy counts of a domain file, or with prior table by the table's own; auto, with prior table: with 95 % where "
+    "possible; none: not.",
     "robust": "Also keep the promise for everybody whose odds of a secret, given what is published, differ from the "
     "model's by at most this factor; any: for everybody who agrees with it on the shares of the secret and of what is "
     "published.",
@@ -184,11 +200,11 @@ HELP: Mapping[str, str] = {
     "time_limit": "Stop after so many seconds with the best so far and its bound. "
     "Default: 60 seconds of counted work, alike on all machines.",
     "bins": "Coarser values: numbers age=0,18,65, age=quantiles:8, price=width:1000, age=top:85 or "
-    "age=bottom:18,top:85; dates visit=year (quarter, month, week, weekday; month:dmy where day and month"
+    "age=bottom:18,top:85; dates visit=year (decade, quarter, month, week, weekday; month:dmy where day and month"
     " could be swapped); codes icd=prefix:3; any icd=map:groups.csv (value;group;…; map:groups.csv:2 for "
     "a coarser level); or age=values.",
-    "merge_rare": "Publish values with fewer rows than this as 'other', and merge such bins with their neighbours: 10 "
-    "for all published columns, zip=10 for one.",
+    "merge_rare": "Publish values with fewer rows than this as 'other': 10 for all published columns, zip=10 for one. "
+    "A model counts with noise; without one bins are merged with their neighbours, too.",
     "merge_secrets": "Treat values of the secret as one: 'a,b,c=other'. Whether it is a, b or c is no longer "
     "protected.",
     "as_": "outcomes: the most likely value, a code, and a codebook; labels: groups of values as text; values: "
@@ -204,9 +220,8 @@ HELP: Mapping[str, str] = {
     "unknown": "Rows with values that the mechanism does not know: error, blur (as if they had a random value) or "
     "drop.",
     "accept_drift": "Publish rows on which more leaks than was promised; a notice beside them says so.",
-    "design_epsilon": "Make the mechanism from counts with noise of this ε; with a published model, how much of the "
-    "whole ε it gets.",
-    "domain": "The file of public labels and bins, as scan drafts it.",
+    "design_epsilon": "How much of the whole ε counts with noise get. Default: by expected error.",
+    "domain": "The file of public labels and bins, as scan drafts it. Default for a model: labels that many rows have.",
     "design_noise": "The source of noise: own, or opendp (an extra package).",
     "table": "The table, where no other is named: a file, or with a query a database.",
     "query": "The rows of a database: select … from …",
@@ -217,6 +232,8 @@ HELP: Mapping[str, str] = {
     "na": "A text for a missing number or date, besides NA, N/A, NaN, null, None, nil, . - -- ? and nothing; "
     "several by comma or repetition.",
     "sheet": "The sheet of an .xlsx file. Default: the first.",
+    "header_row": "The row that holds the names of the columns, counted from 1, where titles stand above it. Default: "
+    "found.",
     "person": "The column that identifies persons: each counts as one row if their rows agree.",
     "person_row": "Which row of a person counts where they differ: first or last.",
     "approved_by": "Who approved the release; for the report and the disclosure record.",
@@ -232,6 +249,8 @@ HELP: Mapping[str, str] = {
     "signed_by": "The owner's public key: refuse files that it did not sign.",
     "ledger": "The owner's record of releases and private designs. Default: $PRIVACYFUNNEL_LEDGER, or a file beside "
     "the table.",
+    "try_": "Say what the release would be; nothing is drawn, written or recorded.",
+    "anyway": "Publish although the release is too inaccurate for its use.",
     "again": "Release rows again, or draw noise for their counts again; both count.",
     "force": "Overwrite existing output.",
 }

@@ -17,6 +17,8 @@ from privacyfunnel.hints import hint
 from privacyfunnel.spec.checks import (
     check_kept,
     check_key,
+    check_model,
+    check_population,
     check_prior,
     check_private,
     check_promise,
@@ -25,7 +27,17 @@ from privacyfunnel.spec.checks import (
     epsilon_of_factor,
     find_source,
 )
-from privacyfunnel.spec.fields import ERROR, MODEL, OUTCOMES, POPULATION_PRIOR, VALUES, SpecField, describe_fields
+from privacyfunnel.spec.fields import (
+    ERROR,
+    MODEL,
+    OUTCOMES,
+    POPULATION_PRIOR,
+    PRESETS,
+    TABLE,
+    VALUES,
+    SpecField,
+    describe_fields,
+)
 from privacyfunnel.spec.kinds import ALL_COLUMNS, AUTO
 
 if TYPE_CHECKING:
@@ -43,6 +55,7 @@ if TYPE_CHECKING:
 
 CONFIDENCE = 0.95  # of population="auto"
 GAP = 1e-6  # nats
+DEFAULT_FACTOR = 2.0  # of a promise whose size was not given
 
 Names: TypeAlias = Any  # one name or several; stored as a tuple of texts
 
@@ -67,6 +80,7 @@ class ReleaseSpec:
     keep: Names = ()
     allow: Names = ()
 
+    for_whom: str | None = None
     epsilon: float | None = None
     factor: float | None = None
     promise: str | Promise = "lip"
@@ -111,6 +125,7 @@ class ReleaseSpec:
     decimal: str | None = None
     na: Names = ()
     sheet: str | None = None
+    header_row: int | None = None
     person: str | None = None
     person_row: str | None = None
 
@@ -127,6 +142,8 @@ class ReleaseSpec:
     sign: Path | None = None
     signed_by: Path | None = None
     ledger: Path | None = None
+    try_: bool = False
+    anyway: bool = False
     again: bool = False
     force: bool = False
 
@@ -135,6 +152,9 @@ class ReleaseSpec:
             value = getattr(self, each.name)
             if value != each.default:
                 object.__setattr__(self, each.name, each.option.kind.check(each.name, value))
+        for name, value in PRESETS.get(self.for_whom or "", {}).items():
+            if getattr(self, name) == next(each.default for each in FIELDS if each.name == name):
+                object.__setattr__(self, name, value)
         for check in (check_promise, check_prior, check_robust, check_private, check_kept, check_key):
             check(self)
         check_used_columns(self, (*self.secret, *self.publish))
@@ -149,6 +169,8 @@ class ReleaseSpec:
             if not columns:
                 raise ColumnError(f"at least one {role} column must be named; none was. Name one.")
         _ = self.promise_value
+        check_model(self)
+        check_population(self)
         return self
 
     def require_into(self) -> Path:
@@ -174,23 +196,23 @@ class ReleaseSpec:
 
     @property
     def _plain_promise(self) -> Promise:
-        from privacyfunnel.model.promises import find_promise
+        from privacyfunnel.model.promises import find_promise, fixes_epsilon
 
         if not isinstance(self.promise, str):
             return self.promise
+        if ":" in self.promise and fixes_epsilon(self.promise):
+            return find_promise(self.promise)
         if self.average_only:
             from privacyfunnel.designs.optimal.problem_conversion import LARGEST_EPSILON
 
             return find_promise(self.promise, LARGEST_EPSILON)
         epsilon = self.allowed_epsilon
-        if epsilon is None:
-            also = (
-                f" An average alone promises nothing about the worst record; {hint('average_only')} asks for just that."
-                if self.average is not None
-                else ""
+        if epsilon is None and self.average is not None:
+            raise ParameterError(
+                f"A promise needs its ε; none was given. Add {hint('epsilon', 1)}. An average alone promises nothing "
+                f"about the worst record; {hint('average_only')} asks for just that."
             )
-            raise ParameterError(f"A promise needs its ε; none was given. Add {hint('epsilon', 1)}.{also}")
-        return find_promise(self.promise, epsilon)
+        return find_promise(self.promise, epsilon_of_factor(DEFAULT_FACTOR) if epsilon is None else epsilon)
 
     def promise_for(self, joint: Joint) -> Promise:
         """The promise about this table, and about the population it is a sample of where that was asked for."""
@@ -257,6 +279,11 @@ class ReleaseSpec:
         return make_merges(rare, self.merge_secrets)
 
     @property
+    def counted_merges(self) -> tuple[Merge, ...]:
+        """Those that are done before anything is counted: a model finds rare values through its noise."""
+        return replace(self, merge_rare=None).merges if self.publishes_model else self.merges
+
+    @property
     def of_secret(self) -> tuple[tuple[Bins, ...], tuple[Merge, ...]]:
         """The bins and merges of the secret alone."""
         bins = tuple(rule for rule in self.bin_rules if rule.column in self.secret)
@@ -281,13 +308,13 @@ class ReleaseSpec:
 
     @property
     def publishes_model(self) -> bool:
-        """Whether the prior is a model that is published with the mechanism."""
-        return self.prior == MODEL
+        """Whether the prior is a model that is published with the mechanism: the default."""
+        return self.prior == MODEL or (self.prior is None and self.population is None)
 
     @property
     def is_private_design(self) -> bool:
         """Whether the mechanism is made from noisy counts and may be published."""
-        return self.design_epsilon is not None or self.publishes_model
+        return self.prior != TABLE
 
     @property
     def read_columns(self) -> tuple[str, ...]:
@@ -310,7 +337,16 @@ class ReleaseSpec:
         """How the text of the table is read."""
         from privacyfunnel.tables.readers.formats import Dialect
 
-        return Dialect(self.delimiter, self.encoding, self.decimal, self.na, self.sheet, self.person, self.person_row)
+        return Dialect(
+            self.delimiter,
+            self.encoding,
+            self.decimal,
+            self.na,
+            self.sheet,
+            self.person,
+            self.person_row,
+            self.header_row,
+        )
 
     @property
     def source(self) -> TableSource:

@@ -21,8 +21,11 @@ class SmallerTable:
     """The table after one change: a column less, or coarser bins."""
 
     change: str
-    combinations: int
-    revealing_share: float
+    joint: Joint
+
+    @property
+    def revealing_share(self) -> float:
+        return revealing_share(self.joint)
 
 
 def sparseness_advice(joint: Joint, edges: Mapping[str, tuple[float, ...]]) -> str:
@@ -42,12 +45,12 @@ def smaller_tables(joint: Joint, edges: Mapping[str, tuple[float, ...]]) -> Iter
     for j, attribute in enumerate(joint.attributes):
         if joint.m > 1:
             table = joint.project([k for k in range(joint.m) if k != j])
-            yield SmallerTable(f"leave out {attribute.name}", table.a, revealing_share(table))
+            yield SmallerTable(f"leave out {attribute.name}", table)
         mine = edges.get(attribute.name, ())
         if len(mine) > 1:
             fewer = ",".join(map(format_number, mine[1::2]))
             table = joint.relabel(j, _coarsen_labels(attribute.labels, mine))
-            yield SmallerTable(f"use {hint('bins', f'{attribute.name}={fewer}')}", table.a, revealing_share(table))
+            yield SmallerTable(f"use {hint('bins', f'{attribute.name}={fewer}')}", table)
 
 
 def _coarsen_labels(labels: tuple[str, ...], edges: tuple[float, ...]) -> list[str]:

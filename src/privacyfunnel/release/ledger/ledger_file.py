@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING, Any
 from privacyfunnel.atomic_files import atomic_file
 from privacyfunnel.errors import LedgerError, OutputError
 from privacyfunnel.hints import hint
+from privacyfunnel.locks import is_run_alive, this_run
 from privacyfunnel.release.ledger.column_fingerprints import (
     Fingerprint,
     canonical_label,
@@ -244,6 +245,14 @@ class Ledger:
             self._write(salt, (*entries, replace(mine, state=NOISE)))
         return before
 
+    def forget(self, names: Iterable[str]) -> tuple[Entry, ...]:
+        """Take these entries out of the ledger: they are not noticed any more."""
+        gone = set(names)
+        with self._lock():
+            salt, entries = self._content()
+            self._write(salt, [entry for entry in entries if entry.name not in gone])
+        return tuple(entry for entry in entries if entry.name in gone)
+
     @contextmanager
     def record(self, mine: Entry, *, known: Iterable[Entry], refuse: RefusalFactory) -> Iterator[list[Entry]]:
         """The release is made inside. It is in the ledger before it appears, and afterwards exactly if it stands.
@@ -260,7 +269,7 @@ class Ledger:
                 raise refuse(new)
             replaced = [entry for entry in entries if entry.shares_place(mine) and entry.state == FINISHED]
             told = [entry for entry in replaced if entry.counts_with(mine)]
-            self._write(salt, (*entries, replace(mine, run=_this_run())))
+            self._write(salt, (*entries, replace(mine, run=this_run())))
         done = False
         try:
             yield told
@@ -280,7 +289,7 @@ class Ledger:
         """Entries whose run is gone are finished, or never were."""
         settled: list[Entry] = []
         for entry in entries:
-            if entry.state != BEGUN or _is_alive(entry.run):
+            if entry.state != BEGUN or is_run_alive(entry.run):
                 settled.append(entry)
             elif entry.has_appeared(settled):
                 settled = _finish(entry, settled)
@@ -373,26 +382,3 @@ def protocol_digest(protocol: bytes) -> str:
 
 def _digest(content: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
-
-def _this_run() -> str:
-    return f"{os.uname().nodename} {os.getpid()} {_start_time(os.getpid())}"
-
-
-def _is_alive(run: str) -> bool:
-    """Whether that process may still be at work: one of another machine always may."""
-    machine, _, process = run.partition(" ")
-    number, _, started = process.partition(" ")
-    return machine != os.uname().nodename or (number.isdigit() and _start_time(int(number)) == started != "")
-
-
-def _start_time(process: int) -> str:
-    """When a process began, as the machine counts; "" where there is none, or one that has ended and is not reaped."""
-    with suppress(OSError):
-        text = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
-        state, *numbers = text.rpartition(")")[2].split()
-        return "" if state in {"Z", "X"} else numbers[18]
-    with suppress(OSError):  # no such file system: then whether there is one
-        os.kill(process, 0)
-        return "once"
-    return ""

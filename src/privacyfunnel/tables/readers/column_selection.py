@@ -62,3 +62,35 @@ def require_columns(batch: pl.DataFrame, columns: Sequence[str], table: str) -> 
             "names look like patterns."
         )
     return batch
+
+
+HEADER_ROWS = 20  # in which the names of columns are looked for
+FEWEST_NAMES = 3  # columns below titles: fewer may be a title with a comma in it
+
+
+def find_header_row(rows: Sequence[Sequence[str]], given: int | None = None) -> int:
+    """How many rows stand above the names of the columns: titles, each of one cell, and blank rows.
+
+    Names are texts, all different, above rows of the same width. Where that is not plain, the first row holds them.
+
+    >>> find_header_row([["Register 2026", "", ""], ["", "", ""], ["a", "b", "c"], ["1", "2", "3"], ["4", "5", "6"]])
+    2
+    >>> find_header_row([["name"], ["Ann", "Bob", "7"], ["Cy", "Di", "8"]])
+    0
+    """
+    if given is not None:
+        return given - 1
+    for i, row in enumerate(rows):
+        filled = [cell.strip() for cell in row if cell.strip()]
+        below = rows[i + 1 : i + 3]
+        if len(filled) <= 1:
+            continue
+        named = len(filled) == len(row) == len({*filled}) and not any(map(_is_figure, filled))
+        same = len(below) == 2 and all(len(each) == len(row) for each in below)
+        return i if i and named and same and len(row) >= FEWEST_NAMES else 0
+    return 0
+
+
+def _is_figure(text: str) -> bool:
+    """Whether the text has a digit in front: a number or a date."""
+    return text[:1].isdigit() or text[:1] in "+-"

@@ -3,7 +3,8 @@
 import csv
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import TextIO
@@ -15,7 +16,12 @@ from numpy.typing import NDArray
 from privacyfunnel.arrays import BoolArray
 from privacyfunnel.errors import ParameterError, TableError
 from privacyfunnel.hints import hint
-from privacyfunnel.tables.readers.column_selection import require_columns, select_columns, select_expression
+from privacyfunnel.tables.readers.column_selection import (
+    find_header_row,
+    require_columns,
+    select_columns,
+    select_expression,
+)
 from privacyfunnel.tables.readers.formats import Dialect, NumberFormat, TextFormat, detect_decimal
 from privacyfunnel.tables.readers.text_encoding import (
     HEAD,
@@ -49,6 +55,7 @@ class DelimitedTable:
         *,
         plain: bool,
         delimiter_count: int | None = None,
+        titles: int = 0,
     ) -> None:
         self.path = path
         self.columns = columns
@@ -57,6 +64,7 @@ class DelimitedTable:
         self.text_format = text_format
         self.numbers = numbers
         self.plain = plain  # UTF-8 on disk, ending with a record: polars may read the file itself
+        self._titles = titles  # lines above the header
         self._delimiter_count = delimiter_count  # delimiters, if all bytes were looked at already
         self._rectangular = False  # until the first reading has shown it
 
@@ -76,6 +84,8 @@ class DelimitedTable:
         encoding = detect_encoding(path, dialect.encoding, None if is_compressed(path) else counting.add)
         with open_text(path, encoding) as text:
             first = list(islice(iter(lambda: text.readline(CHUNK), ""), SNIFFED_NUMBERS))
+        titles = find_header_row(_rows_of_lines(first[:SNIFFED_LINES], delimiter), dialect.header_row)
+        first = first[titles:]
         lines = first[:SNIFFED_LINES]
         if not lines or not lines[0].strip():
             raise TableError(f"'{path}' must begin with a header of column names; its first line is blank.")
@@ -90,12 +100,14 @@ class DelimitedTable:
         repeated = next((column for column, count in Counter(header).items() if count > 1), None)
         if repeated is not None:
             raise TableError(f"'{path}' must name every column once; '{repeated}' occurs twice. Rename one of them.")
-        plain = encoding == UTF_8 and not is_compressed(path) and not has_blank_end(path)
+        plain = encoding == UTF_8 and not titles and not is_compressed(path) and not has_blank_end(path)
         counted = counting.count if plain and dialect.encoding is None and counting.delimiter == delimiter else None
         decimal = dialect.decimal or detect_decimal(_fields(first, delimiter), delimiter)
         numbers = NumberFormat(decimal, dialect.missing)
         written = _detect_text_format(path, dialect, delimiter, encoding, decimal)
-        return cls(path, header, encoding, written, numbers, plain=plain, delimiter_count=counted)
+        if titles and dialect.header_row is None:
+            written = replace(written, detection_notes=(*written.detection_notes, f"names in row {titles + 1}"))
+        return cls(path, header, encoding, written, numbers, plain=plain, delimiter_count=counted, titles=titles)
 
     def batches(self, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
         """The rows in order. Raises if there is none, or if a row has too many or too few fields."""
@@ -140,13 +152,21 @@ class DelimitedTable:
 
     def _records(self) -> Iterator[bytes]:
         """The file as UTF-8, cut between records, without blank lines at its end (in one column they mean missing)."""
-        with open_text(self.path, self.encoding) as text:
+        with self._open_below_titles() as text:
             chunk = self._record_chunk(text)
             while chunk:
                 following = self._record_chunk(text)
                 last = not following and len(self.columns) > 1
                 yield (chunk.rstrip("\r\n") if last else chunk).encode()
                 chunk = following
+
+    @contextmanager
+    def _open_below_titles(self) -> Iterator[TextIO]:
+        """The text from its header on."""
+        with open_text(self.path, self.encoding) as text:
+            for _ in range(self._titles):
+                text.readline()
+            yield text
 
     def _record_chunk(self, text: TextIO) -> str:
         pieces = [text.read(CHUNK)]
@@ -199,7 +219,7 @@ class DelimitedTable:
     def _refuse_ragged(self) -> None:
         """Look slowly for the first row with a wrong number of fields, and say where it is."""
         width, blank = len(self.columns), 0
-        with open_text(self.path, self.encoding) as text:
+        with self._open_below_titles() as text:
             reader = csv.reader(text, delimiter=self.delimiter)
             line = 0
             try:
@@ -271,6 +291,15 @@ def _first_lines(path: Path) -> list[str]:
     """The first lines as far as their ASCII goes, which delimiters are: enough for a guess."""
     with path.open("rb") as file:
         return file.read(HEAD).decode("latin-1").split("\n")[:SNIFFED_LINES]
+
+
+def _rows_of_lines(lines: Sequence[str], delimiter: str | None) -> list[list[str]]:
+    """Each line by itself, cut by the delimiter that suits most of them."""
+    delimiters = [detect_delimiter(lines[i:]) for i in range(len(lines))] if delimiter is None else [delimiter]
+    meant = Counter(delimiters).most_common(1)[0][0] if delimiters else ","
+    with suppress(csv.Error):
+        return [next(csv.reader([line], delimiter=meant), []) for line in lines]
+    return []
 
 
 def _fields(lines: Sequence[str], delimiter: str) -> list[list[str]]:

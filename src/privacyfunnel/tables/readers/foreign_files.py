@@ -19,7 +19,12 @@ import polars as pl
 from privacyfunnel.errors import ParameterError, PrivacyFunnelError, TableError
 from privacyfunnel.hints import hint
 from privacyfunnel.tables.coding.coders import as_text
-from privacyfunnel.tables.readers.column_selection import require_columns, select_columns
+from privacyfunnel.tables.readers.column_selection import (
+    HEADER_ROWS,
+    find_header_row,
+    require_columns,
+    select_columns,
+)
 from privacyfunnel.tables.readers.formats import Dialect, NumberFormat, TextFormat
 
 BATCH_ROWS = 1 << 17
@@ -140,8 +145,22 @@ def _read_excel(path: Path, dialect: Dialect) -> ForeignRows:
             f"'{path}' has no sheet '{sheet}'; it has {', '.join(book.sheet_names[:10])}. Name one with "
             f"{hint('sheet')}."
         )
-    said = (f"the sheet {sheet}",) if dialect.sheet is None and len(book.sheet_names) > 1 else ()
-    return pl.read_excel(path, sheet_name=sheet, engine="calamine", infer_schema_length=None), said
+    said: tuple[str, ...] = (f"the sheet {sheet}",) if dialect.sheet is None and len(book.sheet_names) > 1 else ()
+    top = [["" if cell is None else str(cell) for cell in row] for row in _first_rows(book, sheet)]
+    titles = find_header_row(top, dialect.header_row)
+    said += (f"names in row {titles + 1}",) if titles and dialect.header_row is None else ()
+    options = {"header_row": titles} if titles else {}
+    return (
+        pl.read_excel(path, sheet_name=sheet, engine="calamine", infer_schema_length=None, read_options=options),
+        said,
+    )
+
+
+def _first_rows(book: Any, sheet: str) -> list[tuple[Any, ...]]:
+    """The rows in which names may stand, as they are; blank ones above them count."""
+    cells = book.load_sheet(sheet, header_row=None, skip_rows=0, n_rows=HEADER_ROWS, dtypes="string").to_polars()
+    found: list[tuple[Any, ...]] = cells.rows()
+    return found
 
 
 def _labelled_reader(reader: str) -> Callable[[Path, Dialect], ForeignRows]:

@@ -137,7 +137,7 @@ class Dialect:
     `delimiter` separates fields, `encoding` names how characters became bytes, `decimal` is the decimal mark, `missing`
     are texts that mean a missing number besides the usual ones, and `sheet` is the sheet of a workbook. `person` is the
     column that tells persons apart, each of whom is read as one row: as all of theirs are, or as `person_row` says,
-    their "first" or "last".
+    their "first" or "last". `header_row` is the row with the names of the columns, counted from 1.
     """
 
     delimiter: str | None = None
@@ -147,6 +147,7 @@ class Dialect:
     sheet: str | None = None
     person: str | None = None
     person_row: str | None = None
+    header_row: int | None = None
 
     @property
     def numbers(self) -> NumberFormat:

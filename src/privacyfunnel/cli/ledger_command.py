@@ -1,0 +1,125 @@
+"""`ledger`: what the owner's ledger remembers, and what it is to forget."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from privacyfunnel.cli import text_format
+from privacyfunnel.cli.application import Json, answer
+from privacyfunnel.cli.spec_options import Force, field_option
+
+if TYPE_CHECKING:
+    from privacyfunnel.release.ledger.ledger_file import Entry
+
+SHOWN = 8  # letters of a name: enough to tell entries apart
+
+
+class Action(StrEnum):
+    """What is done with the ledger."""
+
+    LIST = "list"
+    SHOW = "show"
+    FORGET = "forget"
+    EXPORT = "export"
+
+
+def ledger(
+    action: Annotated[Action, typer.Argument(help="list, show NAME, forget NAME, or export.")],
+    names: Annotated[list[str] | None, typer.Argument(help="Releases, by the names that list prints.")] = None,
+    *,
+    table: Annotated[
+        Path, typer.Option("--table", readable=False, help="The table beside which the ledger is.", metavar="TABLE")
+    ] = Path("table.csv"),
+    file: Annotated[Path | None, field_option("ledger")] = None,
+    into: Annotated[Path | None, typer.Option("--into", help="The file that export writes (JSON).")] = None,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Show what the ledger remembers of releases, forget a release that nobody got, or export all of it.
+
+    A release that somebody has seen must not be forgotten: a later one would not be told what both leak.
+    """
+    from privacyfunnel.errors import ParameterError
+    from privacyfunnel.release.ledger.ledger_file import Ledger, ledger_path
+
+    book = Ledger(ledger_path(table) if file is None else file)
+    if not book.path.exists():
+        raise ParameterError(f"There is no ledger '{book.path}'. Name it with --ledger, or the table with --table.")
+    entries = book.entries()
+    chosen = entries
+    if action in {Action.SHOW, Action.FORGET}:
+        chosen = tuple(_find_entry(name, entries) for name in names or ())
+        if not chosen:
+            raise ParameterError(f"{action} needs the name of a release; list prints them. Name one.")
+    content: dict[str, Any] = {"ledger": str(book.path), "releases": [_content(entry) for entry in chosen]}
+    if action is Action.FORGET:
+        book.forget([entry.name for entry in chosen])
+        told = "\n".join(
+            f"Forgotten: {entry.description}. If anybody has seen it, both count: then release nothing more of it."
+            for entry in chosen
+        )
+    elif action is Action.EXPORT:
+        told = _export(content, into, force=force)
+    elif action is Action.SHOW:
+        told = "\n\n".join(
+            text_format.format_facts([(name, str(value)) for name, value in _content(entry).items()])
+            for entry in chosen
+        )
+    else:
+        told = _format_list(entries, book.path)
+    answer(as_json, content, told)
+
+
+def _find_entry(name: str, entries: tuple[Entry, ...]) -> Entry:
+    from privacyfunnel.errors import ParameterError
+
+    found = [entry for entry in entries if entry.name.startswith(name)]
+    if len(found) != 1:
+        raise ParameterError(f"'{name}' must name one release of the ledger; it names {len(found)}. See ledger list.")
+    return found[0]
+
+
+def _content(entry: Entry) -> dict[str, Any]:
+    """The entry without what undoes the order of its rows, and without fingerprints."""
+    return {
+        "name": entry.name,
+        "when": entry.when,
+        "state": entry.state,
+        "counts": entry.for_publication,
+        "rows": entry.rows,
+        "secret": ", ".join(entry.secret),
+        "publish": ", ".join(entry.publish),
+        "promise": entry.promise or (f"noise of ε = {_noise(entry):g}" if entry.noise else ""),
+        "table": entry.table,
+        "protocol": entry.protocol_file,
+    }
+
+
+def _noise(entry: Entry) -> float:
+    from fractions import Fraction
+
+    return float(Fraction(entry.noise))
+
+
+def _format_list(entries: tuple[Entry, ...], path: Path) -> str:
+    if not entries:
+        return f"{path} remembers nothing."
+    rows = [_content(entry) for entry in entries]
+    table = [[r["name"][:SHOWN], r["when"][:10], r["state"], r["secret"], r["promise"], r["table"]] for r in rows]
+    return text_format.format_table(["name", "when", "state", "secret", "promise", "file"], table, "<<<<<<")
+
+
+def _export(content: dict[str, Any], into: Path | None, *, force: bool) -> str:
+    from privacyfunnel.atomic_files import atomic_file
+    from privacyfunnel.errors import ParameterError
+
+    if into is None:
+        raise ParameterError("export needs a file. Name one with --into.")
+    with atomic_file(into, force=force, owner_only=True) as beside:
+        beside.write_text(json.dumps(content, ensure_ascii=False, indent=1), encoding="utf-8")
+    return f"{into} holds {len(content['releases'])} entries, without keys and fingerprints."
