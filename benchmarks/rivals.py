@@ -27,7 +27,7 @@ RESULTS, PAGE = ROOT / "docs" / "rivals" / "results.csv", ROOT / "docs" / "rival
 BEGIN, END = "<!-- figures -->", "<!-- end of figures -->"
 NAMES = [field.name for field in fields(Judgement)]
 HEADINGS = {
-    "leak": "ε about the secret, measured",
+    "leak": "ε about the secret",
     "linked": "secret named right from the linked record",
     "learnt": "… by who knows the other columns",
     "member": "members told from others (AUC)",
