@@ -115,7 +115,7 @@ ASKED: dict[str, dict[str, Any]] = {
     "values": {"publish": "town", "method": "randomised-response", "as_": "values"},
     "sets": {"publish": "town", "method": "unary-encoding"},
     "records": {"publish": ["town", "the.age", "sex"], "bins": BINS, "prior": "model", "promise": LIP(8), "seed": 1},
-    "chain": {"publish": ["town", "the.age"], "method": "chain", "bins": BINS},
+    "chain": {"prior": "table", "publish": ["town", "the.age"], "method": "chain", "bins": BINS},
 }
 
 

@@ -73,13 +73,15 @@ def is_wide(spec: ReleaseSpec) -> bool:
         return False
     if spec.method == REAL_OR_SYNTHETIC:
         return True
+    if spec.domain is None and len(spec.publish) <= MOST_LISTED_COLUMNS:
+        return False
     options = spec.options()
     asked = spec.average is not None or bool(options.order) or spec.merge_rare is not None
     other_use = not isinstance(options.use, Information | Statistics)
     if asked or other_use or spec.promise_value.guards_known_attributes or spec.promise_value.components is not None:
         return False
     if spec.domain_file is None:
-        return len(spec.publish) > MOST_LISTED_COLUMNS
+        return True
     labels = [len(spec.domain_file.codings[at].labels) for at in spec.publish if at in spec.domain_file.codings]
     return len(labels) > 1 and math.prod(labels) > CONDITIONED_WELL
 
