@@ -18,6 +18,7 @@ from privacyfunnel.mechanisms.real_or_synthetic import RealOrSynthetic
 from privacyfunnel.mechanisms.sampling import RowKey
 from privacyfunnel.mechanisms.sealing import SealedProtocol, certify_at_model
 from privacyfunnel.model.published.wide_model import WideModel
+from privacyfunnel.report.summary_lines import _neighbours_text
 from privacyfunnel.tables.readers.adult import write_adult_csv
 from tests.commands import run, told
 
@@ -92,6 +93,17 @@ def test_anybody_can_check_it_from_the_public_files(made: tuple[Path, dict[str, 
     assert alone.returncode == 2
     assert "real-or-synthetic" in alone.stdout
     assert "privacyfunnel audit" in alone.stdout
+
+
+def test_no_table_is_compared_with_it_and_no_promise_is_advised_that_it_cannot_keep(
+    made: tuple[Path, dict[str, Any]], tmp_path: Path
+) -> None:
+    folder, _ = made
+    people().write_csv(tmp_path / "people.csv")
+    refused = run("audit", folder / "out" / "public", tmp_path / "people.csv")
+    assert refused.returncode == 2
+    assert "Leave out the table" in refused.stderr
+    assert _neighbours_text(load(folder)[0]).endswith("NOT covered")
 
 
 def test_slacks_that_are_not_proved_are_refused(made: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
