@@ -75,7 +75,10 @@ def chain_on_four(promise: Promise) -> str:
 
 def chain_on_eight() -> str:
     """The whole table sanitised by a chain."""
-    done = sanitise(adult(), ReleaseSpec(secret="occupation", publish=EIGHT, promise=LIP(1.0), method="chain", seed=0))
+    done = sanitise(
+        adult(),
+        ReleaseSpec(prior="table", secret="occupation", publish=EIGHT, promise=LIP(1.0), method="chain", seed=0),
+    )
     return (
         f"{done.information:.3f} of {done.sealed.entropy:.3f} nats ({done.share_kept:.0%}), {done.rows:,} rows, "
         f"certified ε = {done.sealed.epsilon:.9f}"

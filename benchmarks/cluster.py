@@ -124,7 +124,8 @@ def main(rows: int = ROWS) -> None:
         df = cluster.session.read.parquet(str(people))
         print(f"{rows:,} rows, local[2]; goal: a draw ≤ {GOAL} × the identity on the same columns")
         sealed = designed_here(
-            adult, ReleaseSpec(secret=SECRET, publish=PUBLISH, promise=LIP(1), method="randomised-response")
+            adult,
+            ReleaseSpec(prior="table", secret=SECRET, publish=PUBLISH, promise=LIP(1), method="randomised-response"),
         )
         same = df.select(PUBLISH, "id")
         handed = same.mapInArrow(identity, same.schema)
@@ -156,7 +157,10 @@ def main(rows: int = ROWS) -> None:
 def chain(cluster: Cluster, folder: Path, adult: pl.DataFrame, df: Any) -> None:
     """A chain of four columns, on one machine without Spark and on Spark."""
     sealed: SealedProtocol = designed_here(
-        adult, ReleaseSpec(secret=SECRET, publish=CHAIN, promise=LIP(1), method="chain", gap=0.01, time_limit=30.0)
+        adult,
+        ReleaseSpec(
+            prior="table", secret=SECRET, publish=CHAIN, promise=LIP(1), method="chain", gap=0.01, time_limit=30.0
+        ),
     )
     sealed.save(folder / "protocol.json")
     here, there = folder / "here", folder / "there"

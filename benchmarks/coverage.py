@@ -36,7 +36,8 @@ EPSILONS = (0.5, 1.0)
 def measured(people: pl.DataFrame, secret: str, publish: tuple[str, ...], epsilon: float) -> None:
     """The lines of one release."""
     sealed = design(
-        people, ReleaseSpec(secret=secret, publish=publish, epsilon=epsilon, with_shares=True, use=Statistics())
+        people,
+        ReleaseSpec(prior="table", secret=secret, publish=publish, epsilon=epsilon, with_shares=True, use=Statistics()),
     )
     tables: list[tuple[str, ...]] = [(name,) for name in publish]
     if len(publish) > 1:

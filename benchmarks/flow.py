@@ -58,7 +58,18 @@ def measure_flow(*options: str) -> Flow:
     with tempfile.TemporaryDirectory() as folder, redirect_stdout(io.StringIO()):
         people = Path(folder) / "adult.csv"
         write_adult_csv(people)
-        words = ["sanitise", str(people), "-s", "occupation", "-p", "education", "-e", "1", "--into", f"{folder}/out"]
+        words = [
+            "sanitise",
+            str(people),
+            "-s",
+            "occupation",
+            "-p",
+            "education",
+            "-e",
+            "1",
+            "--into",
+            f"{folder}/out",
+        ]
         sys.setprofile(flow)
         try:
             code = run([*words, *options])

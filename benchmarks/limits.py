@@ -106,6 +106,7 @@ def with_a_report(seconds: float) -> Work:
         release = sanitise(
             people,
             ReleaseSpec(
+                prior="table",
                 secret="occupation",
                 publish=columns,
                 epsilon=1.0,

@@ -62,6 +62,7 @@ def chained(seconds: float) -> Work:
         done = sanitise(
             people,
             ReleaseSpec(
+                prior="table",
                 secret="occupation",
                 publish=EIGHT,
                 epsilon=1.0,

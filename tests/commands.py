@@ -66,13 +66,13 @@ def sanitise(people: Path, into: Path, *more: object, **changed: object) -> list
         **changed,
     }
     words = [word for key, value in options.items() for word in (f"--{key}", value)]
-    return ["sanitise", people, "--no-report", *words, *more]
+    return ["sanitise", people, "--no-report", "--prior=table", *words, *more]
 
 
 def several(table: Path, into: Path, publish: str, *more: object, secret: str = "occupation", epsilon: Any = 1) -> Any:
     """The words of a sanitise command for several columns, without its report."""
     asked = ["--secret", secret, "--publish", publish, "--epsilon", epsilon, "--into", into]
-    return ["sanitise", table, "--no-report", *asked, *more]
+    return ["sanitise", table, "--no-report", "--prior=table", *asked, *more]
 
 
 def said(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:

@@ -20,7 +20,7 @@ OPTIONS_OUTSIDE_CLI = 0
 EXCUSES_IN_TESTS = 19
 LINES_OF_A_FILE = 450
 LONGEST_IMPORT_CHAIN = 38
-FILES_ENTERED, PACKAGE_CHANGES, PROBLEMS_SOLVED = 130, 720, 1  # by one default release with all its pages
+FILES_ENTERED, PACKAGE_CHANGES, PROBLEMS_SOLVED = 136, 720, 1  # by one default release with all its pages
 LONG_FILES = {
     "benchmarks/ablation.py",
 }  # to split

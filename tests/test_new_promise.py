@@ -117,7 +117,7 @@ def people(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("method", ["optimal", "randomised-response", "unary-encoding", "chain"])
 def test_it_is_released_audited_and_estimated_from(method: str, people: Path, tmp_path: Path) -> None:
     promise = EveryoneElse(1.0)
-    order = ReleaseSpec(secret=("s",), publish=("a", "b"), promise=promise, method=method)
+    order = ReleaseSpec(prior="table", secret=("s",), publish=("a", "b"), promise=promise, method=method)
     done = sanitise_file(people, replace(order, into=tmp_path / "out"))
     protocol, table = tmp_path / "out" / "owner" / "protocol.json", tmp_path / "out" / "public" / "sanitised.csv"
     assert 0 < done.sealed.epsilon <= 1.0
@@ -136,7 +136,7 @@ def test_a_release_that_breaks_it_is_caught_by_an_audit(people: Path, tmp_path: 
     sanitise_file(
         people,
         replace(
-            ReleaseSpec(secret=("s",), publish=("a",), promise=EveryoneElse(1.0), method="optimal"),
+            ReleaseSpec(prior="table", secret=("s",), publish=("a",), promise=EveryoneElse(1.0), method="optimal"),
             into=tmp_path / "out",
         ),
     )

@@ -18,7 +18,7 @@ from tests.commands import LONGEST, begun
 
 PLUGIN = Path(__file__).parent / "plugin"
 ROWS = "s,x\n" + "".join(f"{s},{x}\n" for s, x in (("u", "a"), ("v", "b"), ("u", "b"), ("w", "c"), ("v", "c")) * 40)
-ASKED = ("-s", "s", "-p", "x", "--promise", "everyoneelse", "-e", "1", "--no-report")
+ASKED = ("--prior=table", "-s", "s", "-p", "x", "--promise", "everyoneelse", "-e", "1", "--no-report")
 
 
 @pytest.fixture(scope="module")

@@ -109,7 +109,8 @@ class Dying:
 
 
 ASKED: dict[str, dict[str, Any]] = {
-    "channel": {"publish": "town", "method": "optimal"},
+    "channel": {"publish": "town", "method": "optimal", "prior": "table"},
+    "published model": {"publish": "town", "promise": LIP(2.0)},
     "values": {"publish": "town", "method": "randomised-response", "as_": "values"},
     "sets": {"publish": "town", "method": "unary-encoding"},
     "chain": {"publish": ["town", "the.age"], "method": "chain", "bins": {"the.age": [0, 30, 60]}},
@@ -118,7 +119,7 @@ ASKED: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("law", ASKED)
 def test_spark_designs_and_draws_what_one_machine_does(law: str, df: Any, people: pl.DataFrame) -> None:
-    asked: dict[str, Any] = {"secret": "job", "promise": LIP(0.7), **ASKED[law]}
+    asked: dict[str, Any] = {"secret": "job", "promise": LIP(0.7), "seed": 3, **ASKED[law]}
     sealed = spark.design(df, ReleaseSpec(**asked))
     assert sealed.to_text() == privacyfunnel.design(people, ReleaseSpec(**asked)).to_text()
     key = RowKey.generate()
@@ -131,7 +132,7 @@ def test_spark_designs_and_draws_what_one_machine_does(law: str, df: Any, people
 
 @pytest.fixture(scope="module")
 def sealed(people: pl.DataFrame) -> Any:
-    return privacyfunnel.design(people, secret="job", publish="town", promise=LIP(0.5))
+    return privacyfunnel.design(people, prior="table", secret="job", publish="town", promise=LIP(0.5))
 
 
 def test_cut_otherwise_and_with_workers_that_die_rows_are_the_same(
@@ -166,7 +167,13 @@ def test_a_release_is_the_same_every_time_it_is_looked_at_and_in_an_order_of_its
     found = spark.sanitise(
         df,
         ReleaseSpec(
-            secret="job", publish="town", promise=LIP(0.5), row_id="id", keep=["id", "the.age"], accept_kept=True
+            prior="table",
+            secret="job",
+            publish="town",
+            promise=LIP(0.5),
+            row_id="id",
+            keep=["id", "the.age"],
+            accept_kept=True,
         ),
     )
     one, two = ([tuple(row) for row in found.table.collect()] for _ in range(2))
@@ -200,7 +207,7 @@ def test_without_ids_every_row_is_published_once_though_workers_die(
 def test_without_ids_rows_are_drawn_as_the_protocol_says_and_keep_their_order_if_asked(
     df: Any, people: pl.DataFrame, tmp_path: Path
 ) -> None:
-    asked: dict[str, Any] = {"secret": "job", "publish": "town", "promise": LIP(0.5)}
+    asked: dict[str, Any] = {"prior": "table", "secret": "job", "publish": "town", "promise": LIP(0.5)}
     asked |= {"keep": "id", "accept_kept": True}
     found = spark.sanitise(df, ReleaseSpec(**asked, keep_order=True), into=str(tmp_path / "rows"), file_format="csv")
     found.sealed.save(tmp_path / "protocol.json")
@@ -247,7 +254,7 @@ def test_what_a_protocol_does_not_know_is_refused_blurred_or_dropped(
     df: Any, people: pl.DataFrame, tmp_path: Path
 ) -> None:
     known = people.filter(pl.col("town").ne_missing("Brno"))
-    sealed = privacyfunnel.design(known, secret="job", publish="town", promise=LIP(0.5))
+    sealed = privacyfunnel.design(known, prior="table", secret="job", publish="town", promise=LIP(0.5))
     strange = len(people) - len(known)
     with pytest.raises(TableError, match=f"{strange:,} of {ROWS:,} do not .{strange:,} in town"):
         spark.apply(sealed, df, row_id="id")
@@ -280,8 +287,10 @@ def test_ids_and_columns_that_cannot_be_are_refused(df: Any, sealed: Any, people
     with pytest.raises(ColumnError, match="Did you mean"):
         spark.apply(sealed, df, row_id="idd")
     with pytest.raises(ColumnError, match="Did you mean"):
-        spark.design(df, secret="jobs", publish="town", promise=LIP(0.5))
-    seeing = privacyfunnel.design(people, ReleaseSpec(secret="job", publish="town", promise=LIP(0.5), sees_secret=True))
+        spark.design(df, prior="table", secret="jobs", publish="town", promise=LIP(0.5))
+    seeing = privacyfunnel.design(
+        people, ReleaseSpec(prior="table", secret="job", publish="town", promise=LIP(0.5), sees_secret=True)
+    )
     with pytest.raises(ParameterError, match="looks at the secret"):
         spark.apply(seeing, df, row_id="id")
 
@@ -290,7 +299,7 @@ def test_nobody_else_can_enter_the_folders_where_a_local_spark_keeps_counts_of_s
     blocks = list(disk.glob("**/blockmgr-*"))
     assert blocks
     for ask in (
-        lambda: spark.design(df, secret="job", publish="town", promise=LIP(0.5)),
+        lambda: spark.design(df, prior="table", secret="job", publish="town", promise=LIP(0.5)),
         lambda: check_ids(df, "id"),
     ):
         for folder in blocks:
@@ -300,7 +309,7 @@ def test_nobody_else_can_enter_the_folders_where_a_local_spark_keeps_counts_of_s
 
 
 def test_a_key_is_in_no_plan_log_setting_or_file(df: Any, disk: Path, people: pl.DataFrame) -> None:
-    asked: dict[str, Any] = {"secret": "job", "promise": LIP(0.7), **ASKED["chain"]}
+    asked: dict[str, Any] = {"prior": "table", "secret": "job", "promise": LIP(0.7), **ASKED["chain"]}
     large = privacyfunnel.design(people, ReleaseSpec(**asked | {"bins": {"the.age": [0, 15, 30, 45, 60, 75]}}))
     assert len(large.to_text()) > 2048
     key = RowKey.generate()
@@ -325,7 +334,7 @@ def test_over_spark_connect_rows_are_the_same(
     service = getattr(session._jvm, "org.apache.spark.sql.connect.service.SparkConnectService$")
     remote = SparkSession.builder.remote(f"sc://127.0.0.1:{getattr(service, 'MODULE$').localPort()}").create()
     df = remote.createDataFrame(_arrow(people))
-    assert spark.design(df, secret="job", publish="town", promise=LIP(0.5)).to_text() == sealed.to_text()
+    assert spark.design(df, prior="table", secret="job", publish="town", promise=LIP(0.5)).to_text() == sealed.to_text()
     key = RowKey.generate()
     here = privacyfunnel.apply(sealed, people, ReleaseSpec(row_id="id", key_file=key, keep="id", accept_kept=True))
     there = spark.apply(sealed, df, ReleaseSpec(row_id="id", key_file=key, keep="id", accept_kept=True))
@@ -351,10 +360,10 @@ def test_the_command_designs_applies_and_sanitises(told: Any, people: pl.DataFra
     table, out, protocol = tmp_path / "people.parquet", tmp_path / "out", tmp_path / "protocol.json"
     people.write_parquet(table)
     asked = ["--secret", "job", "--publish", "town", "--epsilon", 0.5]
-    code, said, _ = told("design", table, *asked, "--into", protocol)
+    code, said, _ = told("design", "--prior=table", table, *asked, "--into", protocol)
     assert code == 0
-    assert "designed on 3,000 rows; nothing was drawn" in said
-    assert "next          python -m privacyfunnel.spark apply" in said
+    assert "designed on 3,000 rows, nothing was drawn" in said
+    assert "Next       python -m privacyfunnel.spark apply" in said
     key = RowKey.generate()
     key.save(tmp_path / "key")
     ids = ["--row-id", "id", "--key-file", tmp_path / "key", "--keep", "id", "--accept-kept", "--format", "csv"]
@@ -365,7 +374,9 @@ def test_the_command_designs_applies_and_sanitises(told: Any, people: pl.DataFra
         protocol, people, ReleaseSpec(row_id="id", key_file=key, keep="id", accept_kept=True)
     ).table
     assert pl.read_csv(tmp_path / "rows" / "*.csv", infer_schema=False).sort("id").equals(here.sort("id"))
-    code, said, _ = told("sanitise", "--query", f"select * from parquet.`{table}`", *asked, "--into", out, "--json")
+    code, said, _ = told(
+        "sanitise", "--prior=table", "--query", f"select * from parquet.`{table}`", *asked, "--into", out, "--json"
+    )
     assert code == 0
     assert json.loads(said)["rows"] == ROWS
     assert [path.name for path in (out / "public").iterdir()] == ["sanitised.parquet"]
@@ -398,9 +409,29 @@ def test_the_command_is_refused_in_one_sentence_and_writes_nothing(
         (["apply", protocol, table, "--into", protocol], "OutputError: .* is there already"),
         (["apply", protocol, table, *into, "--row-id", "sex"], "ColumnError: a row id must tell"),
         (["apply", table, table, *into], "ProtocolFileError"),
-        (["sanitise", table, *asked, "--bin", "the.age=quantiles:4", *into], "ColumnError|ParameterError"),
-        (["sanitise", table, "--secret", "job", "--publish", "twn", "--epsilon", 1, *into], "Did you mean 'town'"),
-        (["design", table, *asked, "--into", tmp_path / "protocol"], "OutputError: a protocol file must be called"),
+        (
+            ["sanitise", "--prior=table", table, *asked, "--bin", "the.age=quantiles:4", *into],
+            "ColumnError|ParameterError",
+        ),
+        (
+            [
+                "sanitise",
+                "--prior=table",
+                table,
+                "--secret",
+                "job",
+                "--publish",
+                "twn",
+                "--epsilon",
+                1,
+                *into,
+            ],
+            "Did you mean 'town'",
+        ),
+        (
+            ["design", "--prior=table", table, *asked, "--into", tmp_path / "protocol"],
+            "OutputError: a protocol file must be called",
+        ),
     ):
         code, said, complaint = told(*words)
         assert (code, said) == (2, ""), complaint

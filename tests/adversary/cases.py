@@ -67,7 +67,7 @@ OPTIONS: Mapping[str, Option] = {
     "keep": Option("keep", ("--keep", "k")),
     "row id": Option("row id", ("--row-id", "id")),
     "sees secret": Option("sees secret", ("--sees-secret",)),
-    "population": Option("population", ("--population", "95%"), {"prior": None}),
+    "population": Option("population", ("--population", "95%")),
     "merge rare": Option("merge rare", ("--merge-rare", 10), {"known": known_when_merged}),
     "merge secrets": Option(
         "merge secrets",
@@ -172,9 +172,9 @@ def _cases() -> dict[str, Attack]:
     found |= {f"person, {promise}": by_person(Asked(promise)) for promise in ("lip", "ldp", "srlip")}
     for promise in ("lip", "ldp"):
         noisy = ("--design-epsilon", 1, "--domain", "domain.json")
-        found[f"private design, {promise}"] = by_private_design(Asked(promise, prior=None), *noisy)
+        found[f"private design, {promise}"] = by_private_design(Asked(promise, epsilon=1.4, prior="population"), *noisy)
         found[f"private design, {promise}, two secrets"] = by_private_design(
-            Asked(promise, number=2, prior=None), *noisy
+            Asked(promise, epsilon=1.4, number=2, prior="population"), *noisy
         )
     found |= _model_cases()
     found["parts"] = by_parts(PLAIN)

@@ -123,7 +123,20 @@ def by_samples(
             write_table(sample, setting.folder / "sample.csv")
             done = run(
                 setting.folder,
-                *("design", "sample.csv", "-s", "s", "-p", "x", "-e", epsilon, "--promise", promise),
+                *(
+                    "design",
+                    "sample.csv",
+                    "--prior",
+                    "table",
+                    "-s",
+                    "s",
+                    "-p",
+                    "x",
+                    "-e",
+                    epsilon,
+                    "--promise",
+                    promise,
+                ),
                 *("--population", "95%", "--into", "design.json", "--force", "--time-limit", 0.3, *words),
             )
             if done.refused:

@@ -24,7 +24,13 @@ METHODS = ["optimal", "randomised-response", "conditional-reporting", "unary-enc
 
 
 def released(people: Path, into: Path, promise: Promise | None = None, *, method: str = "optimal", **more: Any) -> Path:
-    asked: dict[str, Any] = {"secret": ("occupation",), "publish": ("education",), "method": method, "seed": 11}
+    asked: dict[str, Any] = {
+        "prior": "table",
+        "secret": ("occupation",),
+        "publish": ("education",),
+        "method": method,
+        "seed": 11,
+    }
     asked["use"] = Information()  # the quickest; an audit does not look at what a protocol is best for
     sanitise_file(people, replace(ReleaseSpec(promise=promise or LIP(1), **{**asked, **more}), into=into))
     return into
@@ -101,7 +107,7 @@ def test_a_draw_that_agrees_too_well_is_no_draw(tmp_path: Path) -> None:
     frame = pl.DataFrame({"s": ["a", "b"] * 20_000, "x": ["u", "v", "v", "u", "u"] * 8_000})
     # x says nothing about s, so an ε above 0 would publish it as it is; a lopsided prior makes a coin of it
     pl.concat([frame, pl.DataFrame({"s": ["a"] * 2, "x": ["u"] * 2})]).write_csv(people)
-    asked: dict[str, Any] = {"secret": ("s",), "publish": ("x",), "method": "randomised-response"}
+    asked: dict[str, Any] = {"prior": "table", "secret": ("s",), "publish": ("x",), "method": "randomised-response"}
     out = released(people, tmp_path / "out", LIP(0), **asked, keep_order=True)
     found = audit(out / "owner" / "protocol.json", people, sanitised=out / "public" / "sanitised.csv")
     assert found.draw is not None

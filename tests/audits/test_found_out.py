@@ -42,7 +42,21 @@ def people(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def released(people: Path, into: Path, *more: object, publish: str = "town", method: str = METHODS[0]) -> Path:
-    words = ["sanitise", people, "-s", "ill", "-p", publish, "-e", 0.7, "--method", method, "--into", into]
+    words = [
+        "sanitise",
+        "--prior=table",
+        people,
+        "-s",
+        "ill",
+        "-p",
+        publish,
+        "-e",
+        0.7,
+        "--method",
+        method,
+        "--into",
+        into,
+    ]
     assert (
         main([str(word) for word in [*words, "--no-report", "--keep-order", "--again", "--as", "labels", *more]]) == 0
     )
@@ -215,7 +229,20 @@ def test_a_seeded_release_that_says_it_is_for_publication_is_found_out(
 def test_a_seed_is_found_out_by_whoever_does_not_know_the_order(
     people: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], order: list[str]
 ) -> None:
-    words = ["sanitise", people, "-s", "ill", "-p", "town", "-e", 0.7, "--no-report", "--again", *order]
+    words = [
+        "sanitise",
+        "--prior=table",
+        people,
+        "-s",
+        "ill",
+        "-p",
+        "town",
+        "-e",
+        0.7,
+        "--no-report",
+        "--again",
+        *order,
+    ]
     found_by(capsys, *words, "--seed", 42, "--into", tmp_path / "out")
     altered = rewritten(tmp_path / "out", lambda c: c.update(for_publication=True))
     ledger_path(people).unlink()

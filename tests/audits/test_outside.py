@@ -103,7 +103,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     frame = pl.DataFrame({"ill": np.array(["yes", "no"])[s], "town": np.array(list("abcd"))[x]})
     frame.sample(fraction=1.0, shuffle=True, seed=1).write_csv(folder / "people.csv")
     words = ["--secret", "ill", "--publish", "town", "--epsilon", 1, "--promise", "ldp", "--into", folder / "out"]
-    told("sanitise", folder / "people.csv", *words, "--method", "randomised-response", "--no-report")
+    told("sanitise", "--prior=table", folder / "people.csv", *words, "--method", "randomised-response", "--no-report")
     return folder / "out" / "owner" / "protocol.json", folder / "people.csv"
 
 

@@ -53,7 +53,13 @@ def release(
     """The table, and the protocol and sanitised table made of it."""
     table = write(people, folder / f"people.{suffix}")
     spec = ReleaseSpec(
-        secret=("ill",), publish=("town",), promise=LIP(1), method="randomised-response", keep=keep, accept_kept=True
+        prior="table",
+        secret=("ill",),
+        publish=("town",),
+        promise=LIP(1),
+        method="randomised-response",
+        keep=keep,
+        accept_kept=True,
     )
     sanitise_file(table, replace(spec, into=folder / "out"))
     return table, folder / "out" / "owner" / "protocol.json", folder / "out" / "public" / f"sanitised.{suffix}"

@@ -69,7 +69,7 @@ def test_releases_of_different_columns_are_counted_together(some: Path, tmp_path
 
 
 def test_a_protocol_that_sees_the_secret_composes_with_one_that_does_not(some: Path, tmp_path: Path) -> None:
-    asked = {"secret": "income", "publish": "race", "epsilon": 0.2}
+    asked = {"prior": "table", "secret": "income", "publish": "race", "epsilon": 0.2}
     seeing = released(some, tmp_path / "seeing", **{**asked, "method": "conditional-reporting"})
     plain = released(some, tmp_path / "plain", **asked)
     one, other = (audit_composition(files, some) for files in ([seeing, plain], [plain, seeing]))
@@ -91,7 +91,7 @@ def test_what_cannot_be_composed_is_said_in_a_sentence(
     numbers = tmp_path / "people.csv"
     age = 17 + (7 * np.arange(800)) % 60
     pl.read_csv(some, infer_schema=False).with_columns(age=pl.Series(age)).write_csv(numbers)
-    asked = {"secret": "income", "publish": "age", "epsilon": 1}
+    asked = {"prior": "table", "secret": "income", "publish": "age", "epsilon": 1}
     coarse = released(numbers, tmp_path / "coarse", "--bin", "age=30,50", **asked)
     fine = released(numbers, tmp_path / "fine", "--bin", "age=20,30,40,50", **asked)
     assert found_by(capsys, "audit", coarse, numbers, "--with", coarse)["together"]["releases"] == 2

@@ -71,7 +71,17 @@ def test_columns_and_names_that_cannot_be_are_refused(
     [("eduction", "Did you mean 'education'?"), ("occupation", "cannot be secret and published")],
 )
 def test_a_design_refuses_columns_that_cannot_be(adult: Path, tmp_path: Path, publish: str, part: str) -> None:
-    words = ["design", adult, "--secret", "occupation", "--publish", publish, "--epsilon", 1]
+    words = [
+        "design",
+        "--prior=table",
+        adult,
+        "--secret",
+        "occupation",
+        "--publish",
+        publish,
+        "--epsilon",
+        1,
+    ]
     refused([*words, "--into", tmp_path / "protocol.json"], "ColumnError", part)
     assert not (tmp_path / "protocol.json").exists()
 

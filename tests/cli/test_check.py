@@ -8,7 +8,8 @@ import pytest
 from privacyfunnel.cli import main
 from tests.commands import refused, run
 
-REQUEST = 'table = "people.csv"\nsecret = "illness"\npublish = ["town", "age"]\nepsilon = 1.0\ninto = "out"\n'
+COLUMNS = 'table = "people.csv"\nsecret = "illness"\npublish = ["town", "age"]\n'
+REQUEST = f'{COLUMNS}epsilon = 1.0\ninto = "out"\nprior = "table"\n'
 ROWS = "illness,town,age,name\n" + "flu,Delft,30,a\nnone,Gouda,70,b\n" * 5
 
 
@@ -60,7 +61,7 @@ def test_what_check_says_would_be_written_is_what_sanitise_writes(folder: Path) 
         ("[merge_rare]\nshoe = 10\n", "ColumnError", "--merge-rare names column 'shoe'"),
         ("factor = 2.0\n", "ParameterError", "--factor and --epsilon say the same thing"),
         ("spead = 3\n", "ParameterError", "A spec has no field 'spead'"),
-        ('domain = "d.json"\n', "ParameterError", "A domain file is for a private design"),
+        ('domain = "d.json"\n', "ParameterError", "A domain file is for a mechanism made from counts with noise"),
     ],
 )
 def test_what_sanitise_would_refuse_is_refused(folder: Path, more: str, kind: str, part: str) -> None:

@@ -36,7 +36,18 @@ def test_the_epsilon_of_a_factor_never_allows_more(factor: float) -> None:
 def test_a_factor_stands_for_its_logarithm_and_only_one_of_both_is_given(
     people: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ["sanitise", people, "-s", "health", "-p", "town", "--into", tmp_path / "out", "--no-report"]
+    words = [
+        "sanitise",
+        "--prior=table",
+        people,
+        "-s",
+        "health",
+        "-p",
+        "town",
+        "--into",
+        tmp_path / "out",
+        "--no-report",
+    ]
     assert "both were given" in turned_down(capsys, *words, "-e", 1, "--factor", 2)
     assert "at least 1" in turned_down(capsys, *words, "--factor", 0.5)
     found = found_by(capsys, *words, "--factor", 2)
@@ -47,7 +58,20 @@ def test_a_factor_stands_for_its_logarithm_and_only_one_of_both_is_given(
 def test_the_summary_and_a_scan_say_what_a_promise_leaves_of_a_belief(
     people: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ["sanitise", people, "-s", "health", "-p", "town", "-e", 1, "--into", tmp_path / "out", "--no-report"]
+    words = [
+        "sanitise",
+        "--prior=table",
+        people,
+        "-s",
+        "health",
+        "-p",
+        "town",
+        "-e",
+        1,
+        "--into",
+        tmp_path / "out",
+        "--no-report",
+    ]
     _, out, _ = said(capsys, *words, "--details")
     assert "a belief of 30 % about health may become 11.0 to 74.3 %" in out
     assert "no guess grows by more than ×2.72" in out
@@ -82,7 +106,7 @@ def test_the_page_about_choosing_shows_what_the_command_prints(
 def test_beliefs_in_the_summary_follow_the_certified_epsilon(
     people: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ["sanitise", people, "-s", "health", "-p", "town", "-e", 50, "--no-report"]
+    words = ["sanitise", "--prior=table", people, "-s", "health", "-p", "town", "-e", 50, "--no-report"]
     certified = found_by(capsys, *words, "--into", tmp_path / "one")["certified"]
     assert certified < 49
     _, out, _ = said(capsys, *words, "--again", "--details", "--into", tmp_path / "two")

@@ -103,8 +103,10 @@ def test_the_same_rows_make_the_same_release_wherever_they_lie(
 ) -> None:
     asked = ["--secret", "job", "--publish", "town,age", "--bin", "age=quantiles:3", "-e", "1", "--seed", "7"]
     more = [*asked, "--keep", "fee", "--accept-kept", "--method", "randomised-response", "--no-report"]
-    ours = found_by(capsys, "sanitise", places[kind], "--query", f"{SELECT} order by id;", *more, "--into", "db")
-    theirs = found_by(capsys, "sanitise", places["csv"], *more, "--into", "csv")
+    ours = found_by(
+        capsys, "sanitise", "--prior=table", places[kind], "--query", f"{SELECT} order by id;", *more, "--into", "db"
+    )
+    theirs = found_by(capsys, "sanitise", "--prior=table", places["csv"], *more, "--into", "csv")
     assert ours["rows"] == theirs["rows"] == ROWS
     for name in ("public/sanitised.csv", "owner/protocol.json"):
         assert Path("db", name).read_text() == Path("csv", name).read_text()
@@ -118,7 +120,7 @@ def test_a_protocol_is_designed_and_applied_on_queries(
     kind: str, places: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     source = [places[kind], "--query", SELECT]
-    found_by(capsys, "design", *source, *ASKED, "--into", "protocol.json")
+    found_by(capsys, "design", "--prior=table", *source, *ASKED, "--into", "protocol.json")
     assert said(capsys, "keygen", "--rows", "rows.key")[0] == 0
     drawn = ["--row-id", "id", "--key-file", "rows.key", "--keep", "id", "--accept-kept", "--keep-order"]
     applied = found_by(capsys, "apply", "protocol.json", *source, *drawn, "--into", "db.csv")
@@ -131,7 +133,7 @@ def test_who_asks_and_how_they_prove_it_is_written_and_said_nowhere(
     places: dict[str, str], postgres: Server, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     source = [places["postgres"], "--query", SELECT]
-    words = ["privacyfunnel", "sanitise", *source, *ASKED, "--into", "out"]
+    words = ["privacyfunnel", "sanitise", "--prior=table", *source, *ASKED, "--into", "out"]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("sys.argv", words)
         texts = [*said(capsys, *words[1:])[1:], *said(capsys, *words[1:-2], "--into", "again", "--json")[1:]]
@@ -139,7 +141,7 @@ def test_who_asks_and_how_they_prove_it_is_written_and_said_nowhere(
     assert "released before" in texts[-1]
     wrong = postgres.address("ann:xyz%40zy")
     for refused in (
-        ["sanitise", wrong, "--query", SELECT, *ASKED, "--into", "no", "--debug"],
+        ["sanitise", "--prior=table", wrong, "--query", SELECT, *ASKED, "--into", "no", "--debug"],
         ["scan", wrong, wrong],
         ["estimate", wrong, wrong],
         ["curve", wrong, "--secret", "a", "--publish", "b", "--epsilons", "1"],
@@ -155,13 +157,15 @@ def test_who_asks_and_how_they_prove_it_is_written_and_said_nowhere(
 
 
 def test_the_ledger_knows_the_rows_of_a_query(places: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["sanitise", places["postgres"], "--no-report", *ASKED]
+    words = ["sanitise", "--prior=table", places["postgres"], "--no-report", *ASKED]
     assert found_by(capsys, *words, "--query", SELECT, "--into", "one")["ledger"]
     assert Path(NAME).exists()
     other = "select job as task, town as place from people where age is null or age >= 0"
     for query in (f"  {SELECT} ;\n", other):  # the same query, and the same rows by another
-        named = [word.replace("job", "task").replace("town", "place") if query == other else word for word in words[2:]]
-        told = turned_down(capsys, "sanitise", places["postgres"], *named, "--query", query, "--into", "two")
+        named = [word.replace("job", "task").replace("town", "place") if query == other else word for word in words[3:]]
+        told = turned_down(
+            capsys, "sanitise", "--prior=table", places["postgres"], *named, "--query", query, "--into", "two"
+        )
         assert "released before" in told
     assert not Path("two").exists()
     less = "select * from people where age < 30"
@@ -196,7 +200,7 @@ def test_a_server_that_does_not_give_all_rows_is_one_sentence_and_nothing_is_wri
         postgres.do("create or replace function wipe() returns int language sql as 'delete from people; select 1'")
     address, query, part = BAD[case]
     bins = ["--publish", "age"] if case == "a row that fails" else []
-    words = ["sanitise", postgres.address(**address), "--query", query, *ASKED, *bins, "--into", "out"]
+    words = ["sanitise", "--prior=table", postgres.address(**address), "--query", query, *ASKED, *bins, "--into", "out"]
     assert (part or "broke off") in turned_down(capsys, *words)
     assert list(Path().iterdir()) == []
     (left,) = Query(places["postgres"], "select count(*) as n from people").open(AUTO_DETECT).batches(["n"])
@@ -208,11 +212,13 @@ def test_files_and_queries_that_do_not_go_together_are_refused(
     kind: str, places: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ["--secret", "job", "--publish", "town", "-e", "1", "--into", "out"]
-    assert "--query" in turned_down(capsys, "sanitise", places[kind], *words)
-    assert "--query" in turned_down(capsys, "sanitise", places[kind], "--query", " ; ", *words)
-    assert "neither" in turned_down(capsys, "sanitise", places["csv"], "--query", SELECT, *words)
-    assert "Correct the query" in turned_down(capsys, "sanitise", places[kind], "--query", "select * from x", *words)
-    nothing = turned_down(capsys, "sanitise", "nothing.duckdb", "--query", SELECT, *words)
+    assert "--query" in turned_down(capsys, "sanitise", "--prior=table", places[kind], *words)
+    assert "--query" in turned_down(capsys, "sanitise", "--prior=table", places[kind], "--query", " ; ", *words)
+    assert "neither" in turned_down(capsys, "sanitise", "--prior=table", places["csv"], "--query", SELECT, *words)
+    assert "Correct the query" in turned_down(
+        capsys, "sanitise", "--prior=table", places[kind], "--query", "select * from x", *words
+    )
+    nothing = turned_down(capsys, "sanitise", "--prior=table", "nothing.duckdb", "--query", SELECT, *words)
     assert "cannot be read" in nothing
     assert list(Path().iterdir()) == []
 
@@ -221,7 +227,18 @@ def test_files_and_queries_that_do_not_go_together_are_refused(
 def test_rows_that_change_between_count_and_draw_are_refused(
     kind: str, places: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ["sanitise", places[kind], *ASKED, "--keep", "note", "--accept-kept", "--into", "out", "--no-report"]
+    words = [
+        "sanitise",
+        "--prior=table",
+        places[kind],
+        *ASKED,
+        "--keep",
+        "note",
+        "--accept-kept",
+        "--into",
+        "out",
+        "--no-report",
+    ]
     assert "must not change" in turned_down(capsys, *words, "--query", "select *, random() as note from people")
     assert not Path("out").exists()
     assert found_by(capsys, *words, "--query", "select *, 1 as note from people")["rows"] == ROWS
@@ -279,7 +296,7 @@ def test_a_duckdb_query_is_one_select_that_reads_its_database_and_nothing_else(
         duck.execute("create table people as select 'a' as job, 'b' as town")
         duck.execute(f"create view hostile as select content as job, 'b' as town from read_text('{other}')")
     query = HOSTILE[case].format(file=file, other=other)
-    told = turned_down(capsys, "sanitise", path, "--query", query, *ASKED, "--into", tmp_path / "out")
+    told = turned_down(capsys, "sanitise", "--prior=table", path, "--query", query, *ASKED, "--into", tmp_path / "out")
     assert "one SELECT" in told or "read this database only" in told or "Correct the query" in told
     assert "somebody else" not in told
     assert not file.exists()
@@ -300,7 +317,16 @@ def test_a_function_that_writes_beyond_the_transaction_is_refused(
         f"'{outside}', 'insert into written values (1)'); return 1; end $$",
     )
     for query in ("select * from loud", "select * from asked where quiet() = 1"):
-        words = ["sanitise", postgres.address(user="steward"), "--query", query, *ASKED, "--into", "out"]
+        words = [
+            "sanitise",
+            "--prior=table",
+            postgres.address(user="steward"),
+            "--query",
+            query,
+            *ASKED,
+            "--into",
+            "out",
+        ]
         assert "must not call functions that can write" in turned_down(capsys, *words)
     (rows,) = (
         Query(postgres.address(user="steward"), "select count(*) as n from written").open(AUTO_DETECT).batches(["n"])

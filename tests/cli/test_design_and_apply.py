@@ -33,7 +33,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from privacyfunnel.cli import main
 
     words = ["--secret", "job", "--publish", "town", "-e", "0.2", "--method", "randomised-response"]
-    assert main(["design", str(folder / "may.csv"), *words, "--into", str(folder / "protocol.json")]) == 0
+    assert (
+        main(["design", "--prior=table", str(folder / "may.csv"), *words, "--into", str(folder / "protocol.json")]) == 0
+    )
     assert main(["keygen", "--rows", str(folder / "rows.key")]) == 0
     return folder
 
@@ -49,11 +51,20 @@ def test_a_protocol_is_its_owners_draws_nothing_and_is_the_one_that_sanitise_mak
     assert not (made / ".privacyfunnel-ledger.json").exists()
     words = ["--secret", "job", "--publish", "town", "-e", "0.2", "--method", "randomised-response"]
     more = ["--into", tmp_path / "out", "--no-report", "--ledger", tmp_path / "ledger"]
-    found_by(capsys, "sanitise", made / "may.csv", *words, *more)
+    found_by(capsys, "sanitise", "--prior=table", made / "may.csv", *words, *more)
     one, other = map(SealedProtocol.load, (made / "protocol.json", tmp_path / "out"))
     assert one.to_json() == other.to_json()
     month(0).group_by("job", "town").len("n").write_csv(tmp_path / "counts.csv")
-    asked = ["design", tmp_path / "counts.csv", *words, "--counts", "n", "--into", tmp_path / "counted.json"]
+    asked = [
+        "design",
+        "--prior=table",
+        tmp_path / "counts.csv",
+        *words,
+        "--counts",
+        "n",
+        "--into",
+        tmp_path / "counted.json",
+    ]
     assert found_by(capsys, *asked)["rows"] == 400
     assert SealedProtocol.load(tmp_path / "counted.json").to_json() == one.to_json()
 
@@ -273,7 +284,7 @@ def test_a_folder_is_designed_and_sanitised_as_one_table(
     made: Path, parts: Path, tmp_path: Path, capsys: Capsys
 ) -> None:
     words = ["--secret", "job", "--publish", "town", "-e", "0.2", "--method", "randomised-response"]
-    assert found_by(capsys, "design", parts, *words, "--into", tmp_path / "p.json")["rows"] == 200
-    told = found_by(capsys, "sanitise", parts, *words, "--into", tmp_path / "out", "--no-report")
+    assert found_by(capsys, "design", "--prior=table", parts, *words, "--into", tmp_path / "p.json")["rows"] == 200
+    told = found_by(capsys, "sanitise", "--prior=table", parts, *words, "--into", tmp_path / "out", "--no-report")
     assert told["table"].endswith("sanitised.csv")
     assert pl.read_csv(told["table"]).height == 200

@@ -42,6 +42,7 @@ def people(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def release(people: Path, into: Path, *publish: str, method: str = "optimal", epsilon: float = 0.2) -> Path:
     """A release from a seed, so that tests see the same draw every time."""
     order = ReleaseSpec(
+        prior="table",
         secret=("ill",),
         publish=publish or ("colour",),
         promise=LIP(epsilon),

@@ -37,7 +37,15 @@ def out(tmp_path: Path) -> Path:
 
 def words(table: Path, into: Path, *more: str) -> list[str]:
     asked = ["--secret", "s", "--publish", "x", "--keep", "id", "--accept-kept", "--epsilon", "1", "--into", str(into)]
-    return ["sanitise", str(table), *asked, "--method", "randomised-response", *(more or ["--no-report"])]
+    return [
+        "sanitise",
+        "--prior=table",
+        str(table),
+        *asked,
+        "--method",
+        "randomised-response",
+        *(more or ["--no-report"]),
+    ]
 
 
 def content(folder: Path) -> dict[str, bytes]:

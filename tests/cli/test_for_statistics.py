@@ -125,7 +125,17 @@ def test_a_design_says_what_an_analyst_gets_and_how_good_it_is_for_its_use(
         ["s", "x", "n"],
         *([s, x, n] for s, *cells in COUNTS[1:] for x, n in zip("abc", cells, strict=True)),
     ]
-    words = ["design", written(tmp_path / "long.csv", long), "--counts", "n", "--secret", "s", "--publish", "x"]
+    words = [
+        "design",
+        "--prior=table",
+        written(tmp_path / "long.csv", long),
+        "--counts",
+        "n",
+        "--secret",
+        "s",
+        "--publish",
+        "x",
+    ]
     words += ["--epsilon", "0.5", "--for", "values", "--into", str(tmp_path / "out" / "protocol.json")]
     code, summary, _ = said(capsys, *words, "--details")
     assert code == 0

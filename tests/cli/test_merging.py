@@ -37,7 +37,17 @@ def people(tmp_path: Path) -> Path:
 
 def asked(people: Path, into: Path, *more: object) -> list[object]:
     return [
-        *("sanitise", people, "--secret", "job", "--publish", "country", "--epsilon", 1),
+        *(
+            "sanitise",
+            "--prior=table",
+            people,
+            "--secret",
+            "job",
+            "--publish",
+            "country",
+            "--epsilon",
+            1,
+        ),
         *("--into", into, "--no-report", "--again", *more),
     ]
 
@@ -137,10 +147,10 @@ def test_a_rare_secret_is_pointed_out_with_what_merging_it_gives(
     after = {look["column"]: look["lip"] for look in merged["columns"]}
     assert after["town"] == pytest.approx(rare["leaks"]["town"][1])
     words = asked(people, tmp_path / "out")
-    words[5] = "town"
+    words[6] = "town"
     release = found_by(capsys, *words)
     assert any("--merge-secrets" in sentence for sentence in release["rare"])
-    words[9] = tmp_path / "merged"
+    words[10] = tmp_path / "merged"
     again = found_by(capsys, *words, *option)
     assert again["information_nats"] > release["information_nats"]
 
@@ -222,7 +232,9 @@ def test_categories_that_no_row_has_are_not_passed_on(frame: Any, tmp_path: Path
     else:
         frame = pa.table({"who": frame["who"], **more})
     for order in ({"publish": "x", "keep": "who"}, {"publish": ["who", "x"]}):
-        release = sanitise(frame, ReleaseSpec(secret="s", promise=LIP(1), method="randomised-response", **order))
+        release = sanitise(
+            frame, ReleaseSpec(prior="table", secret="s", promise=LIP(1), method="randomised-response", **order)
+        )
         table = release.table
         file = tmp_path / "out.arrow"
         whole = arrow_of(table)

@@ -10,7 +10,7 @@ import pytest
 
 from tests.commands import found_by, run, said, sanitise, turned_down
 
-ASKED = {"secret": "job", "publish": "city", "epsilon": 0.5}
+ASKED = {"prior": "table", "secret": "job", "publish": "city", "epsilon": 0.5}
 
 
 @pytest.fixture(scope="module")
@@ -114,8 +114,8 @@ def test_of_a_private_design_nothing_is_said_about_the_rows_by_themselves(
 ) -> None:
     into, domain = tmp_path / "out", tmp_path / "domain.json"
     assert said(capsys, "scan", table, "--secret", "job", "--domain", domain)[0] == 0
-    private = ("--design-epsilon", 1, "--domain", domain)
-    assert said(capsys, *sanitise(table, into, *private, **ASKED))[0] == 0
+    private = ("--prior=population", "--design-epsilon", 1, "--domain", domain)
+    assert said(capsys, *sanitise(table, into, *private, **ASKED | {"epsilon": 1.5}))[0] == 0
     code, out, _ = said(capsys, "audit", into / "public" / "protocol.json", table)
     assert code == 0
     assert "for these 5,000 rows by themselves nothing is certified: a private design knows noisy counts" in out
@@ -135,7 +135,8 @@ def test_a_domain_of_something_else_names_no_secret(
 ) -> None:
     into, domain = tmp_path / "out", tmp_path / "domain.json"
     assert said(capsys, "scan", table, "--secret", "job", "--domain", domain)[0] == 0
-    assert said(capsys, *sanitise(table, into, "--design-epsilon", 1, "--domain", domain, **ASKED))[0] == 0
+    private = ("--prior=population", "--design-epsilon", 1, "--domain", domain)
+    assert said(capsys, *sanitise(table, into, *private, **ASKED | {"epsilon": 1.5}))[0] == 0
     content = json.loads(domain.read_text())
     for column in ("job", "city"):
         more = json.loads(domain.read_text())

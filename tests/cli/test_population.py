@@ -92,7 +92,20 @@ def test_whatever_has_no_row_for_anything_else_promises_the_values_that_are_list
 ) -> None:
     people = tmp_path / "people.csv"
     people.write_text("s,x\n" + "a,1\na,2\na,1\nb,2\nb,3\nb,2\n" * 300)
-    words = ["sanitise", people, "--secret", "s", "--publish", "x", "-e", "0.5", "--population", "95%", *more]
+    words = [
+        "sanitise",
+        "--prior=table",
+        people,
+        "--secret",
+        "s",
+        "--publish",
+        "x",
+        "-e",
+        "0.5",
+        "--population",
+        "95%",
+        *more,
+    ]
     code, _, err = said(capsys, *words, "--into", tmp_path / "out", "--gap", "0.01")  # with its report, and its curve
     assert code == 0, err
     sealed = SealedProtocol.load(tmp_path / "out" / "owner" / "protocol.json")
@@ -153,7 +166,21 @@ def test_where_totals_crowd_at_200_rows_another_limit_is_taken_and_said(
     rows = [f"{secret},{'ab'[i % 2]}\n" for secret, n in counts.items() for i in range(n)]
     people.write_text("s,x\n" + "".join(rows))
     protocol = tmp_path / "protocol.json"
-    words = ["design", people, "--secret", "s", "--publish", "x", "-e", "1", "--population", "95%", "--into", protocol]
+    words = [
+        "design",
+        "--prior=table",
+        people,
+        "--secret",
+        "s",
+        "--publish",
+        "x",
+        "-e",
+        "1",
+        "--population",
+        "95%",
+        "--into",
+        protocol,
+    ]
     code, out, err = said(capsys, *words, "--details")
     assert code == 0, err
     limit = json.loads(protocol.read_text())["promise"]["population"]["rare_below"]
@@ -170,7 +197,20 @@ def test_apply_takes_a_value_never_seen_by_the_default_use_and_the_certificate_c
     people.write_text("s,x\n" + seen * 300)
     later.write_text("s,x\n" + (seen * 2 + "a,4\nb,4\n") * 10)
     drifted.write_text("s,x\n" + "a,1\nb,4\nb,2\n" * 20)
-    words = ["sanitise", people, "--secret", "s", "--publish", "x", "-e", "1", "--population", "95%", "--no-report"]
+    words = [
+        "sanitise",
+        "--prior=table",
+        people,
+        "--secret",
+        "s",
+        "--publish",
+        "x",
+        "-e",
+        "1",
+        "--population",
+        "95%",
+        "--no-report",
+    ]
     done = run(*words, "--details", "--into", tmp_path / "out")
     assert done.returncode == 0, done.stderr
     sealed = SealedProtocol.load(tmp_path / "out" / "owner" / "protocol.json")

@@ -24,7 +24,7 @@ def export(path: Path, *, encoding: str = "cp1252", delimiter: str = ";", mark: 
 
 def words(people: Path, into: Path, *more: object) -> list[object]:
     asked = ["--secret", "krank", "--epsilon", 1, "--into", into, "--no-report"]
-    return ["sanitise", people, *asked, *more]
+    return ["sanitise", "--prior=table", people, *asked, *more]
 
 
 def test_a_european_export_goes_in_and_comes_out_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -45,7 +45,7 @@ def words(path: Path, into: Path, *more: object) -> list[object]:
         "--seed",
         1,
     ]
-    return ["sanitise", path, *asked, "--no-report", *more]
+    return ["sanitise", "--prior=table", path, *asked, "--no-report", *more]
 
 
 @pytest.mark.parametrize("method", ["randomised-response", "optimal", "unary-encoding"])
@@ -104,12 +104,12 @@ def test_no_label_or_name_reaches_the_terminal_as_it_is(tmp_path: Path, capsys: 
     name, labels = f"x{NASTY}", ["a", f"b{NASTY}", "c\nd"]
     path = table(tmp_path, labels, name)
     asked = ["--secret", "s", "--publish", name, "--epsilon", 1, "--method", "randomised-response", "--no-report"]
-    told = [said(capsys, "sanitise", path, *asked, "--into", tmp_path / "out")]
+    told = [said(capsys, "sanitise", "--prior=table", path, *asked, "--into", tmp_path / "out")]
     public = [tmp_path / "out" / "owner" / "protocol.json", tmp_path / "out" / "public" / "sanitised.csv"]
     told.append(said(capsys, "estimate", *public))
     told.append(said(capsys, "scan", path, "--secret", "s"))
     told.append(said(capsys, "audit", public[0], path))
-    told.append(said(capsys, "sanitise", path, *asked, "--into", tmp_path / "out"))  # exists already
+    told.append(said(capsys, "sanitise", "--prior=table", path, *asked, "--into", tmp_path / "out"))  # exists already
     told.append(said(capsys, "scan", path, "--secret", f"no{NASTY}\nExit 0"))
     told.append(said(capsys, "scan", path, f"--{NASTY}"))
     assert [code for code, _, _ in told] == [0, 0, 0, 0, 2, 2, 2], told

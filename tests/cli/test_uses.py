@@ -169,7 +169,9 @@ def test_several_columns_are_published_as_values_too_and_a_named_use_is_served_a
 ) -> None:
     def published(name: str, *more: str) -> Any:
         order = ["--secret", "income", "--publish", "relationship,sex", "--epsilon", 0.3, "--into", tmp_path / name]
-        return found_by(capsys, "sanitise", some, "--no-report", "--again", *order, "--as", "values", *more)
+        return found_by(
+            capsys, "sanitise", "--prior=table", some, "--no-report", "--again", *order, "--as", "values", *more
+        )
 
     kept, free = published("kept"), published("free", "--for", "values")
     assert (kept["use"], free["use"]) == ("values:margin", "values")
@@ -190,7 +192,19 @@ def test_an_average_alone_is_solved_for_comparison_and_its_worst_case_stated(
     assert alone["about_secret"] <= 0.02
     assert alone["leakage"]["lip"] > 0.3 >= both["leakage"]["lip"]
     assert both["utility"] <= alone["bound"] <= alone["utility"] + 1e-4
-    words = ["sanitise", some, "--no-report", "--again", "--secret", "income", "--publish", "sex", "--average", 0.005]
+    words = [
+        "sanitise",
+        "--prior=table",
+        some,
+        "--no-report",
+        "--again",
+        "--secret",
+        "income",
+        "--publish",
+        "sex",
+        "--average",
+        0.005,
+    ]
     refused([*words, "--into", tmp_path / "no"], "ParameterError", "A promise needs its ε", "--average-only")
     assert not (tmp_path / "no").exists()
     made = found_by(capsys, *words, "--average-only", "--gap", 1e-4, "--into", tmp_path / "yes")
@@ -236,7 +250,19 @@ def test_a_design_a_curve_and_a_funnel_say_what_ended_their_searches(
     adult: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     columns = [adult, "--secret", "occupation", "--publish", "education,sex"]
-    design = ["design", *columns, "-e", 0.3, "--for", "information", "--method", "optimal", "--time-limit", 0.001]
+    design = [
+        "design",
+        "--prior=table",
+        *columns,
+        "-e",
+        0.3,
+        "--for",
+        "information",
+        "--method",
+        "optimal",
+        "--time-limit",
+        0.001,
+    ]
     found = found_by(capsys, *design, "--into", tmp_path / "one.json")
     assert (found["search_cut"], found["stopped"]) == (True, "time")
     assert found["missing_at_most"] == pytest.approx(found["bound_nats"] - found["information_nats"])

@@ -16,8 +16,8 @@ def test_a_table_of_a_hundred_thousand_columns_is_one_like_any_other(
     rows = [["uv"[i % 2], "abc"[i % 3], *["1"] * len(names)] for i in range(6)]
     path.write_text("\n".join(",".join(row) for row in [["s", "x", *names], *rows]) + "\n")
     asked = ["--secret", "s", "--epsilon", 1, "--method", "randomised-response", "--no-report", "--into", out]
-    assert "Did you mean 'c99'?" in turned_down(capsys, "sanitise", path, *asked, "--publish", "cc99")
-    code, told, _ = said(capsys, "sanitise", path, *asked, "--publish", "x", "--details")
+    assert "Did you mean 'c99'?" in turned_down(capsys, "sanitise", "--prior=table", path, *asked, "--publish", "cc99")
+    code, told, _ = said(capsys, "sanitise", "--prior=table", path, *asked, "--publish", "x", "--details")
     assert code == 0
     assert "and 99,980 more" in told
     assert len(told) < 4_000  # with paths that may be long
@@ -33,7 +33,7 @@ def test_two_dozen_columns_may_be_published_in_one_step_of_a_chain(
     path = tmp_path / "people.csv"
     path.write_text("\n".join(",".join(row) for row in [["s", *names], *rows]) + "\n")
     asked = ["--secret", "s", "--publish", ",".join(names), "--epsilon", 1, "--method", "chain", "--no-report"]
-    assert found_by(capsys, "sanitise", path, *asked, "--into", tmp_path / "out")["rows"] == 60
+    assert found_by(capsys, "sanitise", "--prior=table", path, *asked, "--into", tmp_path / "out")["rows"] == 60
     files = [
         tmp_path / "out" / "owner" / "protocol.json",
         path,

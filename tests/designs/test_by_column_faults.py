@@ -215,4 +215,4 @@ def test_a_method_that_does_not_exist_is_answered_with_all_that_do(some: Path, t
     assert done.returncode == 2
     assert all(name in done.stderr for name in ("auto", "optimal", "chain"))
     with pytest.raises(ParameterError, match=r"one of auto, .*none called 'autp'.*Did you mean 'auto'\?"):
-        ReleaseSpec(secret="occupation", publish=("race", "sex"), promise=LIP(1), method="autp")
+        ReleaseSpec(prior="table", secret="occupation", publish=("race", "sex"), promise=LIP(1), method="autp")

@@ -66,7 +66,7 @@ def test_a_release_without_a_time_limit_has_the_same_protocol_on_a_slow_machine(
     adult: Path, slow_down: Callable[[], None], tmp_path: Path
 ) -> None:
     people = pl.read_csv(adult, infer_schema=False).head(3000)
-    spec = ReleaseSpec(secret="occupation", publish=("education",), promise=LIP(1.0), seed=1)
+    spec = ReleaseSpec(prior="table", secret="occupation", publish=("education",), promise=LIP(1.0), seed=1)
     saved = []
     for slow in (False, True):
         if slow:

@@ -36,7 +36,9 @@ PEOPLE = people()
 
 @cache
 def released(method: str, publish: tuple[str, ...]) -> Release:
-    return sanitise(PEOPLE, ReleaseSpec(secret="ill", publish=publish, promise=LIP(0.1), method=method, seed=1))
+    return sanitise(
+        PEOPLE, ReleaseSpec(prior="table", secret="ill", publish=publish, promise=LIP(0.1), method=method, seed=1)
+    )
 
 
 @pytest.mark.parametrize(

@@ -156,7 +156,10 @@ def released() -> Release:
     city = np.where(random.random(3000) < 0.5, np.where(job == "a", "u", "v"), random.choice(list("uvw"), size=3000))
     frame = pl.DataFrame({"job": job, "city": city, "sex": random.choice(["f", "m"], size=3000)})
     return sanitise(
-        frame, ReleaseSpec(secret="job", publish=["city", "sex"], promise=LIP(0.5), method="forced-response", seed=1)
+        frame,
+        ReleaseSpec(
+            prior="table", secret="job", publish=["city", "sex"], promise=LIP(0.5), method="forced-response", seed=1
+        ),
     )
 
 

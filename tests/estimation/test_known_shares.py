@@ -35,6 +35,7 @@ def release() -> Release:
     return sanitise(
         PEOPLE,
         ReleaseSpec(
+            prior="table",
             secret="ill",
             publish=BOTH,
             epsilon=0.2,
@@ -76,7 +77,9 @@ def test_a_cross_table_is_a_distribution_with_the_published_margins_however_roug
     added up to 1.07."""
     people = pl.read_csv(adult, n_rows=400)
     both = ("relationship", "sex")
-    drawn = sanitise(people, ReleaseSpec(secret="income", publish=both, epsilon=0.1, with_shares=True, seed=seed))
+    drawn = sanitise(
+        people, ReleaseSpec(prior="table", secret="income", publish=both, epsilon=0.1, with_shares=True, seed=seed)
+    )
     found = estimate(drawn, columns=[both]).table(*both)
     assert sum(cell.share or 0.0 for cell in found) == pytest.approx(1, abs=1e-6)
     for j, column in enumerate(both):
@@ -109,7 +112,9 @@ def test_completed_tables_have_the_published_shares_on_average(release: Release)
 def test_the_calibrated_estimate_is_the_best_of_all_linear_ones(seed: int) -> None:
     """Gauss and Markov: no estimate g'·h + β·t that is unbiased where margins are t has a smaller variance."""
     rng = np.random.default_rng(seed)
-    sealed = design(PEOPLE, ReleaseSpec(secret="ill", publish=BOTH, epsilon=0.3, use=Information(), with_shares=True))
+    sealed = design(
+        PEOPLE, ReleaseSpec(prior="table", secret="ill", publish=BOTH, epsilon=0.3, use=Information(), with_shares=True)
+    )
     reading = OutputReader.from_protocol(sealed)
     model, space = reading.model, RowSpace.from_means(reading.model.means)
     margins = KnownMargins.from_reader(reading)
@@ -130,7 +135,9 @@ def test_the_calibrated_estimate_is_the_best_of_all_linear_ones(seed: int) -> No
 
 
 def test_intervals_of_a_calibrated_cross_table_cover() -> None:
-    sealed = design(PEOPLE, ReleaseSpec(secret="ill", publish=BOTH, epsilon=0.3, use=Information(), with_shares=True))
+    sealed = design(
+        PEOPLE, ReleaseSpec(prior="table", secret="ill", publish=BOTH, epsilon=0.3, use=Information(), with_shares=True)
+    )
     reading = OutputReader.from_protocol(sealed)
     model, space, rng = reading.model, RowSpace.from_means(reading.model.means), np.random.default_rng(0)
     cells = reading.cells(BOTH)
@@ -204,14 +211,14 @@ def test_a_private_design_publishes_no_exact_shares(tmp_path: Path) -> None:
     table, domain = tmp_path / "people.csv", tmp_path / "domain.json"
     PEOPLE.write_csv(table)
     told("scan", table, "--secret", "ill", "--domain", domain)
-    private = ("--design-epsilon", 1, "--domain", domain, "--into", tmp_path / "out")
-    asked = ["sanitise", table, "-s", "ill", "-p", "colour", "-e", 1, *private, "--with-shares"]
+    private = ("--domain", domain, "--into", tmp_path / "out")
+    asked = ["sanitise", "--prior=table", table, "-s", "ill", "-p", "colour", "-e", 1, *private, "--with-shares"]
     refused(asked, "ParameterError", "exact shares would undo that")
     assert not (tmp_path / "out").exists()
 
 
 def test_without_being_asked_no_count_is_published() -> None:
-    sealed = design(PEOPLE, secret="ill", publish="colour", epsilon=0.3, use=Information())
+    sealed = design(PEOPLE, prior="table", secret="ill", publish="colour", epsilon=0.3, use=Information())
     assert sealed.shares is None
     assert "shares" not in json.loads(sealed.to_text())
 
@@ -219,7 +226,8 @@ def test_without_being_asked_no_count_is_published() -> None:
 def test_known_shares_tell_the_last_person_and_what_their_value_says_about_the_secret() -> None:
     """Theorem 56: counts less those of everybody else are one person's value; belief then is p(s|x), whatever ε is."""
     sealed = design(
-        PEOPLE, ReleaseSpec(secret="ill", publish="colour", epsilon=0.01, use=Information(), with_shares=True)
+        PEOPLE,
+        ReleaseSpec(prior="table", secret="ill", publish="colour", epsilon=0.01, use=Information(), with_shares=True),
     )
     assert sealed.shares is not None
     for last in range(0, len(PEOPLE), 997):

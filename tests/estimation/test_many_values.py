@@ -70,7 +70,7 @@ def released() -> Release:
     job = random.choice(["a", "b"], size=3000)
     city = np.where(random.random(3000) < 0.5, np.where(job == "a", "u", "v"), random.choice(list("uvw"), size=3000))
     frame = pl.DataFrame({"job": job, "city": city})
-    return sanitise(frame, ReleaseSpec(secret="job", publish="city", promise=LIP(0.5), seed=1))
+    return sanitise(frame, ReleaseSpec(prior="table", secret="job", publish="city", promise=LIP(0.5), seed=1))
 
 
 def test_a_table_of_many_values_is_told_by_one_factorisation_and_said_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -52,7 +52,9 @@ def surely_near(table: Any, truth: dict[tuple[str, ...], float]) -> None:
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("how", ["ml", "projection", "inversion"])
 def test_shares_of_the_original_column_come_back(method: str, how: str) -> None:
-    release = sanitise(PEOPLE, ReleaseSpec(secret="ill", publish="colour", promise=LIP(0.2), method=method, seed=1))
+    release = sanitise(
+        PEOPLE, ReleaseSpec(prior="table", secret="ill", publish="colour", promise=LIP(0.2), method=method, seed=1)
+    )
     found = estimate(release.sealed, release.table, method=how)
     surely_near(found.table("colour"), shares(PEOPLE, "colour"))
     assert found.method == how
@@ -63,7 +65,9 @@ def test_shares_of_the_original_column_come_back(method: str, how: str) -> None:
 def test_sets_are_read_however_they_were_written(sets: str) -> None:
     release = sanitise(
         PEOPLE,
-        ReleaseSpec(secret="ill", publish="colour", promise=LIP(0.2), method="unary-encoding", sets=sets, seed=1),
+        ReleaseSpec(
+            prior="table", secret="ill", publish="colour", promise=LIP(0.2), method="unary-encoding", sets=sets, seed=1
+        ),
     )
     for how in ("ml", "projection"):
         surely_near(estimate(release.sealed, release.table, method=how).table("colour"), shares(PEOPLE, "colour"))
@@ -72,7 +76,14 @@ def test_sets_are_read_however_they_were_written(sets: str) -> None:
 def test_contingency_tables_and_margins_agree() -> None:
     release = sanitise(
         PEOPLE,
-        ReleaseSpec(secret="ill", publish=["colour", "size"], promise=LIP(0.2), method="randomised-response", seed=2),
+        ReleaseSpec(
+            prior="table",
+            secret="ill",
+            publish=["colour", "size"],
+            promise=LIP(0.2),
+            method="randomised-response",
+            seed=2,
+        ),
     )
     found = estimate(release.sealed, release.table, columns=["colour", ("size", "colour")])
     both, one = found.table("size", "colour"), found.table("colour")
@@ -88,6 +99,7 @@ def test_groups_of_a_kept_column_are_estimated_each_by_itself() -> None:
     release = sanitise(
         PEOPLE,
         ReleaseSpec(
+            prior="table",
             secret="ill",
             publish="size",
             keep="region",
@@ -110,6 +122,7 @@ def test_groups_of_a_protocol_that_sees_the_secret_get_bounds_that_hold_the_trut
     release = sanitise(
         PEOPLE,
         ReleaseSpec(
+            prior="table",
             secret="ill",
             publish="colour",
             keep="region",
@@ -161,6 +174,7 @@ def test_every_kind_of_frame_gives_the_same_numbers_and_comes_back_as_itself(mak
     release = sanitise(
         PEOPLE,
         ReleaseSpec(
+            prior="table",
             secret="ill",
             publish="colour",
             keep="region",
@@ -182,7 +196,10 @@ def test_every_kind_of_frame_gives_the_same_numbers_and_comes_back_as_itself(mak
 
 def test_files_give_what_frames_give(tmp_path: Path) -> None:
     release = sanitise(
-        PEOPLE, ReleaseSpec(secret="ill", publish="colour", promise=LIP(0.2), method="randomised-response", seed=4)
+        PEOPLE,
+        ReleaseSpec(
+            prior="table", secret="ill", publish="colour", promise=LIP(0.2), method="randomised-response", seed=4
+        ),
     )
     release.sealed.save(tmp_path / "protocol.json")
     release.table.write_csv(tmp_path / "sanitised.csv")
@@ -194,6 +211,7 @@ def test_a_small_group_is_named_small_and_its_intervals_say_little() -> None:
     release = sanitise(
         PEOPLE,
         ReleaseSpec(
+            prior="table",
             secret="ill",
             publish="colour",
             keep="region",
@@ -218,6 +236,7 @@ def release() -> Any:
     return sanitise(
         PEOPLE,
         ReleaseSpec(
+            prior="table",
             secret="ill",
             publish="colour",
             keep="region",
@@ -258,7 +277,10 @@ def test_a_table_of_columns_that_the_protocol_does_not_know_is_refused(release: 
 
 def test_a_protocol_without_a_channel_is_refused(release: Any) -> None:
     sees = sanitise(
-        PEOPLE, ReleaseSpec(secret="ill", publish="colour", promise=LIP(0.2), method="conditional-reporting", seed=5)
+        PEOPLE,
+        ReleaseSpec(
+            prior="table", secret="ill", publish="colour", promise=LIP(0.2), method="conditional-reporting", seed=5
+        ),
     )
     with pytest.raises(ParameterError, match="must state the channel"):
         estimate(replace(sees.sealed, induced=None), sees.table)
@@ -269,7 +291,9 @@ def test_a_protocol_without_a_channel_is_refused(release: Any) -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_the_posterior_of_a_record_is_bayes_rule_and_averages_to_the_prior(method: str) -> None:
-    release = sanitise(PEOPLE, ReleaseSpec(secret="ill", publish="colour", promise=LIP(0.2), method=method, seed=6))
+    release = sanitise(
+        PEOPLE, ReleaseSpec(prior="table", secret="ill", publish="colour", promise=LIP(0.2), method=method, seed=6)
+    )
     found = posterior(release.sealed, release.table)
     np.testing.assert_allclose(found.probabilities.sum(axis=1), 1)
     weights = found.outputs["rows"].to_numpy() / ROWS
@@ -289,7 +313,14 @@ def test_completed_tables_combine_to_the_truth(method: str) -> None:
     release = sanitise(
         PEOPLE,
         ReleaseSpec(
-            secret="ill", publish="colour", keep="region", accept_kept=True, promise=LIP(0.2), method=method, seed=7
+            prior="table",
+            secret="ill",
+            publish="colour",
+            keep="region",
+            accept_kept=True,
+            promise=LIP(0.2),
+            method=method,
+            seed=7,
         ),
     )
     completed = impute(release.sealed, release.table, m=20, seed=1)
@@ -309,6 +340,7 @@ def test_completed_tables_keep_a_relation_to_a_kept_column_if_asked() -> None:
     release = sanitise(
         PEOPLE,
         ReleaseSpec(
+            prior="table",
             secret="ill",
             publish="size",
             keep="region",
@@ -337,6 +369,7 @@ def test_records_of_a_protocol_that_sees_the_secret_are_not_completed_by_group()
     release = sanitise(
         PEOPLE,
         ReleaseSpec(
+            prior="table",
             secret="ill",
             publish="colour",
             keep="region",

@@ -88,11 +88,11 @@ def test_trying_leaves_no_trace(tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 
 def test_without_an_epsilon_no_belief_more_than_doubles() -> None:
-    assert 0.6931 < ReleaseSpec(secret="s", publish="x").promise_value.epsilon < 0.6932
+    assert 0.6931 < ReleaseSpec(prior="table", secret="s", publish="x").promise_value.epsilon < 0.6932
 
 
 def test_a_preset_sets_what_is_not_given() -> None:
-    for_all = ReleaseSpec(secret="s", publish="x", for_whom="everybody")
+    for_all = ReleaseSpec(prior="table", secret="s", publish="x", for_whom="everybody")
     assert (for_all.prior, for_all.as_) == ("model", "values")
-    assert ReleaseSpec(secret="s", publish="x", for_whom="everybody", as_="labels").as_ == "labels"
-    assert ReleaseSpec(secret="s", publish="x", for_whom="inside").with_shares
+    assert ReleaseSpec(prior="table", secret="s", publish="x", for_whom="everybody", as_="labels").as_ == "labels"
+    assert ReleaseSpec(prior="table", secret="s", publish="x", for_whom="inside").with_shares

@@ -2,11 +2,13 @@
 
 from dataclasses import dataclass
 
-UNSEEDED = "sanitise people.csv --secret illness --no-report"  # which the ledger remembers
+UNSEEDED = "sanitise people.csv --secret illness --no-report --prior table"  # which the ledger remembers
 RELEASE = f"{UNSEEDED} --seed 5 --into out"
+MODEL = "sanitise people.csv --secret illness --no-report --seed 5"
+PRIVATE = "sanitise people.csv --secret illness --no-report --prior population"
 AUDIT = "audit out/owner/protocol.json people.csv --secret illness --sanitised out/public/sanitised.csv"
 ESTIMATE = "estimate out/owner/protocol.json out/public/sanitised.csv"
-DESIGN = "design people.csv --secret illness --into protocol.json"
+DESIGN = "design people.csv --secret illness --prior table --into protocol.json"
 SOLVE = "solve counts.csv"
 MERGED = "--merge-secrets asthma,flu=lungs"
 
@@ -106,13 +108,32 @@ ESTIMATES = (
 )
 OTHERS = (
     Case("demo", ("demo --into demo",)),
+    Case(
+        "published model",
+        (
+            f"{MODEL} --publish job --epsilon 6 --method randomised-response --into out",
+            "audit out/public",
+            "audit out people.csv",
+            "estimate out/public",
+        ),
+        False,
+    ),
+    Case("published model of an optimum", (f"{MODEL} --publish job --epsilon 6 --into out", "audit out/public")),
+    Case(
+        "published model with given labels",
+        (
+            "scan people.csv --secret illness --domain domain.json",
+            f"{MODEL} --publish job --epsilon 2 --domain domain.json --into out",
+            "audit out/public",
+        ),
+    ),
     Case("scan", ("scan people.csv --secret illness --epsilon 1",), False),
     Case("scan to choose", ("scan people.csv --secret illness --publish town --promise ldp",)),
     Case(
         "private design",
         (
             "scan people.csv --secret illness --domain domain.json",
-            f"{RELEASE} --publish job --epsilon 2 --design-epsilon 3 --domain domain.json",
+            f"{PRIVATE} --seed 5 --publish job --epsilon 5 --design-epsilon 3 --domain domain.json --into out",
             "audit out/public/protocol.json people.csv --secret illness --domain domain.json",
         ),
     ),

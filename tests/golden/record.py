@@ -133,6 +133,11 @@ def _release(found: Any, folder: Path, solved: bool, seeded: bool) -> Record:
     return record | _protocol(folder / found["protocol"], solved)
 
 
+def _demo(found: Any, folder: Path, solved: bool, seeded: bool) -> Record:
+    """All that does not depend on the noise of its model, which is fresh every time."""
+    return {name: value for name, value in _picked(found, RELEASE).items() if name != "entropy"}
+
+
 def _protocol(path: Path, solved: bool) -> Record:
     content = json.loads(path.read_text(encoding="utf-8"))
     record = _picked(content, PROTOCOL)
@@ -258,7 +263,7 @@ def _files(*keys: str) -> Callable[[Any, Path, bool, bool], Record]:
 
 
 RECORDERS: dict[str, Callable[[Any, Path, bool, bool], Record]] = {
-    "demo": _release,
+    "demo": _demo,
     "sanitise": _release,
     "design": _release,
     "apply": _apply,

@@ -21,6 +21,7 @@ def sealed() -> SealedProtocol:
     return design(
         people,
         ReleaseSpec(
+            prior="table",
             secret="job",
             publish="town",
             promise=LIP(0.5),
@@ -42,7 +43,7 @@ def test_merged_values_and_secrets_are_loaded_as_they_were_saved() -> None:
 
 def test_where_nothing_is_merged_the_file_is_what_it_was() -> None:
     people = pl.DataFrame({"job": ["a", "b"] * 10, "town": ["k"] * 11 + ["l"] * 9})
-    stated = json.loads(design(people, secret="job", publish="town", promise=LIP(0.5)).to_text())
+    stated = json.loads(design(people, prior="table", secret="job", publish="town", promise=LIP(0.5)).to_text())
     assert set(stated["publish"][0]) == {"column", "labels", "bins"}
     assert set(stated["secret"]) == {"columns", "labels"}
 

@@ -266,6 +266,6 @@ def test_a_file_of_a_method_that_is_gone_says_what_replaces_it() -> None:
     with pytest.raises(ProtocolFileError, match=r"the method product, which .* with the method optimal or chain\."):
         SealedProtocol.from_text(redigested(content | {"kind": "product"}))
     with pytest.raises(ParameterError, match=r"none called 'product'\. It was removed: use optimal"):
-        ReleaseSpec(secret="s", publish="x", epsilon=1, method="product")
+        ReleaseSpec(prior="table", secret="s", publish="x", epsilon=1, method="product")
     with pytest.raises(ImportError, match="replaced by optimal"):
         import_module("privacyfunnel").product_protocol()

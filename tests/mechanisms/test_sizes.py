@@ -124,7 +124,7 @@ def estimated(protocol: Path, table: Path) -> list[object]:
 
 def sanitised(_: Path, table: Path) -> list[object]:
     return [
-        *("sanitise", table, "-s", "own", "-p", "few", "-e", 1, "--promise", "ldp"),
+        *("sanitise", "--prior=table", table, "-s", "own", "-p", "few", "-e", 1, "--promise", "ldp"),
         *("--method", "randomised-response", "--no-report", "--into", table.parent / "out"),
     ]
 

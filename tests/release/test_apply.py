@@ -32,7 +32,9 @@ KEY = RowKey(bytes(32))
 
 @pytest.fixture(scope="module")
 def sealed() -> SealedProtocol:
-    return design(PEOPLE, ReleaseSpec(secret="job", publish="town", promise=LIP(0.2), method="randomised-response"))
+    return design(
+        PEOPLE, ReleaseSpec(prior="table", secret="job", publish="town", promise=LIP(0.2), method="randomised-response")
+    )
 
 
 def drawn(sealed: SealedProtocol, rows: pl.DataFrame) -> dict[int, str]:
@@ -43,12 +45,18 @@ def drawn(sealed: SealedProtocol, rows: pl.DataFrame) -> dict[int, str]:
 def test_a_design_from_counts_is_the_design_from_rows(sealed: SealedProtocol) -> None:
     counts = PEOPLE.group_by("job", "town").len("n").sort("n")
     again = design(
-        counts, ReleaseSpec(secret="job", publish="town", promise=LIP(0.2), method="randomised-response", counts="n")
+        counts,
+        ReleaseSpec(
+            prior="table", secret="job", publish="town", promise=LIP(0.2), method="randomised-response", counts="n"
+        ),
     )
     assert again.digest == sealed.digest
     half = pl.concat([counts.with_columns(n=pl.col("n") // 2), counts.with_columns(n=pl.col("n") - pl.col("n") // 2)])
     same = design(
-        half, ReleaseSpec(secret="job", publish="town", promise=LIP(0.2), method="randomised-response", counts="n")
+        half,
+        ReleaseSpec(
+            prior="table", secret="job", publish="town", promise=LIP(0.2), method="randomised-response", counts="n"
+        ),
     )
     assert same.digest == sealed.digest
     for broken in (
@@ -57,7 +65,7 @@ def test_a_design_from_counts_is_the_design_from_rows(sealed: SealedProtocol) ->
         counts.with_columns(n=-1),
     ):
         with pytest.raises(TableError, match="whole numbers of at least 0"):
-            design(broken, ReleaseSpec(secret="job", publish="town", promise=LIP(1), counts="n"))
+            design(broken, ReleaseSpec(prior="table", secret="job", publish="town", promise=LIP(1), counts="n"))
 
 
 def test_new_rows_are_drawn_by_the_law_and_of_their_own_kind(sealed: SealedProtocol) -> None:
@@ -261,7 +269,10 @@ def test_what_is_secret_or_published_neither_tells_rows_apart_nor_is_kept(sealed
 
 
 def test_a_protocol_that_sees_the_secret_needs_it_and_knows_all_of_it() -> None:
-    seeing = design(PEOPLE, ReleaseSpec(secret="job", publish="town", promise=LIP(0.5), method="conditional-reporting"))
+    seeing = design(
+        PEOPLE,
+        ReleaseSpec(prior="table", secret="job", publish="town", promise=LIP(0.5), method="conditional-reporting"),
+    )
     assert len(apply(seeing, NEXT, ReleaseSpec(accept_drift=True)).table) == len(NEXT)
     with pytest.raises(ColumnError, match="looks at job"):
         apply(seeing, NEXT.drop("job"))

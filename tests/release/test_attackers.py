@@ -32,7 +32,14 @@ def people(rows: int = 20_000) -> pl.DataFrame:
 
 
 def release(**more: Any) -> Release:
-    asked: dict[str, Any] = {"secret": "illness", "publish": "town", "epsilon": 0.5, "seed": 1, "gap": 1e-2}
+    asked: dict[str, Any] = {
+        "prior": "table",
+        "secret": "illness",
+        "publish": "town",
+        "epsilon": 0.5,
+        "seed": 1,
+        "gap": 1e-2,
+    }
     return sanitise(people(), ReleaseSpec(**asked | more))
 
 

@@ -72,6 +72,7 @@ KEEP = [name for name in TYPED.columns if name not in ("ill", "x", "number")]
 
 def order(keep: list[str]) -> pf.ReleaseSpec:
     return pf.ReleaseSpec(
+        prior="table",
         secret=("ill",),
         publish=("x",),
         promise=pf.LIP(0.5),
@@ -167,7 +168,8 @@ def test_the_bytes_of_a_file_are_in_published_order(
 @pytest.mark.parametrize("suffix", [".csv", ".parquet", ".arrow"])
 def test_the_bytes_of_applied_rows_and_of_parts_are_in_published_order(suffix: str, tmp_path: Path) -> None:
     sealed = pf.design(
-        TYPED, pf.ReleaseSpec(secret="ill", publish="x", promise=pf.LIP(0.5), method="randomised-response")
+        TYPED,
+        pf.ReleaseSpec(prior="table", secret="ill", publish="x", promise=pf.LIP(0.5), method="randomised-response"),
     )
     sealed.save(tmp_path / "protocol.json")
     keep = [name for name in KEEP if suffix not in DELIMITED or name not in UNLIKE_TEXT]
@@ -281,7 +283,7 @@ def test_the_bytes_of_a_frame_are_in_published_order(kind: str, tmp_path: Path) 
     frame = make()
     names = nw.from_native(frame).collect_schema().names()
     keep = [name for name in names if name not in ("ill", "x", "number")]
-    asked: dict[str, Any] = {"secret": "ill", "publish": "x", "method": "randomised-response"}
+    asked: dict[str, Any] = {"prior": "table", "secret": "ill", "publish": "x", "method": "randomised-response"}
     sealed = pf.design(frame, pf.ReleaseSpec(promise=pf.LIP(0.5), **asked))
     for release in (
         pf.sanitise(frame, pf.ReleaseSpec(promise=pf.LIP(0.5), **asked, keep=keep, accept_kept=True)),
@@ -302,6 +304,7 @@ def test_a_duckdb_relation_is_in_published_order() -> None:
     found_rows = pf.sanitise(
         given,
         pf.ReleaseSpec(
+            prior="table",
             secret="ill",
             publish="x",
             promise=pf.LIP(0.5),
@@ -324,7 +327,14 @@ def test_published_categories_are_listed_in_an_order_that_is_not_the_tables() ->
     ):
         given = pf.sanitise(
             frame,
-            pf.ReleaseSpec(secret="ill", publish="x", promise=pf.LIP(0.5), method="randomised-response", as_="values"),
+            pf.ReleaseSpec(
+                prior="table",
+                secret="ill",
+                publish="x",
+                promise=pf.LIP(0.5),
+                method="randomised-response",
+                as_="values",
+            ),
         ).table
         table = given if isinstance(given, pa.Table) else pa.table(given)
         listed = table["x"].combine_chunks().dictionary.to_pylist()
@@ -345,7 +355,13 @@ def test_what_no_value_says_is_not_in_the_columns_of_any_file() -> None:
     kept = pf.sanitise(
         frame,
         pf.ReleaseSpec(
-            secret="ill", publish="x", promise=pf.LIP(0.5), method="randomised-response", keep="blank", accept_kept=True
+            prior="table",
+            secret="ill",
+            publish="x",
+            promise=pf.LIP(0.5),
+            method="randomised-response",
+            keep="blank",
+            accept_kept=True,
         ),
     )
     column = kept.table["blank"]

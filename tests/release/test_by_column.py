@@ -37,7 +37,9 @@ def test_a_release_by_column_is_certified_again_and_judged_by_an_audit(
     done = sanitise_file(
         table,
         replace(
-            ReleaseSpec(secret=SECRET, publish=PUBLISH, promise=promise, method=method, as_="labels", anyway=True),
+            ReleaseSpec(
+                prior="table", secret=SECRET, publish=PUBLISH, promise=promise, method=method, as_="labels", anyway=True
+            ),
             into=tmp_path / "out",
         ),
     )
@@ -70,7 +72,10 @@ def test_hundreds_of_combinations_are_solved_together_to_a_small_gap(table: Path
 def test_frames_are_sanitised_by_chain_and_the_same_seed_draws_the_same(table: Path) -> None:
     frame = pl.read_csv(table).head(300)
     one, two = (
-        sanitise(frame, ReleaseSpec(secret="income", publish=PUBLISH, promise=LIP(1.0), method="chain", seed=4)).table
+        sanitise(
+            frame,
+            ReleaseSpec(prior="table", secret="income", publish=PUBLISH, promise=LIP(1.0), method="chain", seed=4),
+        ).table
         for _ in range(2)
     )
     assert one.equals(two)
@@ -83,7 +88,7 @@ def test_methods_by_column_publish_original_values_on_request(
     done = sanitise_file(
         table,
         replace(
-            ReleaseSpec(secret=SECRET, publish=PUBLISH, promise=promise, method=method, as_="values"),
+            ReleaseSpec(prior="table", secret=SECRET, publish=PUBLISH, promise=promise, method=method, as_="values"),
             into=tmp_path / "out",
         ),
     )
@@ -101,7 +106,10 @@ def test_methods_by_column_publish_original_values_on_request(
 def test_an_audit_names_the_worst_side_channel(method: str, promise: Promise, table: Path, tmp_path: Path) -> None:
     sanitise_file(
         table,
-        replace(ReleaseSpec(secret=SECRET, publish=PUBLISH, promise=promise, method=method), into=tmp_path / "out"),
+        replace(
+            ReleaseSpec(prior="table", secret=SECRET, publish=PUBLISH, promise=promise, method=method),
+            into=tmp_path / "out",
+        ),
     )
     found = audit(tmp_path / "out" / "owner" / "protocol.json", table).side_channel
     assert found is not None
@@ -116,7 +124,12 @@ def test_methods_by_column_never_see_the_secret(table: Path) -> None:
     frame = pl.read_csv(table).head(300)
     with pytest.raises(ParameterError, match="chain never looks at the secret"):
         sanitise(
-            frame, ReleaseSpec(secret="income", publish=PUBLISH, promise=LIP(1.0), method="chain", sees_secret=True)
+            frame,
+            ReleaseSpec(
+                prior="table", secret="income", publish=PUBLISH, promise=LIP(1.0), method="chain", sees_secret=True
+            ),
         )
     with pytest.raises(ParameterError, match="A chain keeps LIP or LDP; SRLIP was asked"):
-        sanitise(frame, ReleaseSpec(secret="income", publish=PUBLISH, promise=SRLIP(1.0), method="chain"))
+        sanitise(
+            frame, ReleaseSpec(prior="table", secret="income", publish=PUBLISH, promise=SRLIP(1.0), method="chain")
+        )

@@ -133,7 +133,13 @@ def test_a_sanitiser_keeps_its_promise_within_splits_and_folds() -> None:
 @pytest.mark.parametrize("index", INDEXES)
 def test_every_function_gives_what_it_gives_for_rows_that_are_numbered(index: str, tmp_path: Path) -> None:
     plain, rows = frame(), frame(index)
-    asked: dict[str, Any] = {"secret": "ill", "publish": "x", "method": "randomised-response", "as_": "values"}
+    asked: dict[str, Any] = {
+        "prior": "table",
+        "secret": "ill",
+        "publish": "x",
+        "method": "randomised-response",
+        "as_": "values",
+    }
     sealed = pf.design(plain, pf.ReleaseSpec(promise=pf.LIP(EPSILON), **asked))
     assert pf.design(rows, pf.ReleaseSpec(promise=pf.LIP(EPSILON), **asked)).to_text() == sealed.to_text()
     assert pf.Joint.from_table(rows, secret="ill", publish="x").weights.tolist() == (
@@ -177,7 +183,8 @@ def test_every_function_gives_what_it_gives_for_rows_that_are_numbered(index: st
 def test_a_row_id_is_that_of_its_row(index: str) -> None:
     plain, rows = frame().assign(id=PLACE), frame(index).assign(id=PLACE)
     sealed = pf.design(
-        plain, pf.ReleaseSpec(secret="ill", publish="x", promise=pf.LIP(EPSILON), method="randomised-response")
+        plain,
+        pf.ReleaseSpec(prior="table", secret="ill", publish="x", promise=pf.LIP(EPSILON), method="randomised-response"),
     )
     mine, theirs = (
         pf.apply(sealed, each, pf.ReleaseSpec(row_id="id", keep="age", accept_kept=True, seed=7))

@@ -93,7 +93,7 @@ def leak_of_both(law: Mechanism, kept: list[str], promise: Promise, among: np.nd
 def test_a_design_beside_kept_columns_keeps_the_promise_for_both_by_fractions(
     more: dict[str, Any], promise: Promise, keep: list[str]
 ) -> None:
-    spec = ReleaseSpec(secret="job", publish="town", promise=promise, keep=keep, time_limit=5.0, **more)
+    spec = ReleaseSpec(prior="table", secret="job", publish="town", promise=promise, keep=keep, time_limit=5.0, **more)
     release = sanitise(PEOPLE, spec)
     law = release.sealed.mechanism
     measured = leak_of_both(_in_order_of_secrets(law), keep, promise)
@@ -103,7 +103,9 @@ def test_a_design_beside_kept_columns_keeps_the_promise_for_both_by_fractions(
         for value in range(3):  # of those whose kept column somebody knows
             known = PEOPLE["hint"].to_numpy() == value
             assert leak_of_both(_in_order_of_secrets(law), keep, promise, known) <= promise.epsilon * (1 + 1e-12)
-    alone = sanitise(PEOPLE, ReleaseSpec(secret="job", publish="town", promise=promise, time_limit=5.0, **more))
+    alone = sanitise(
+        PEOPLE, ReleaseSpec(prior="table", secret="job", publish="town", promise=promise, time_limit=5.0, **more)
+    )
     assert leak_of_both(_in_order_of_secrets(alone.sealed.mechanism), keep, promise) > promise.epsilon
     assert "ε is about them and what is published together" in " ".join(release.not_promised)
 
@@ -117,7 +119,7 @@ def _in_order_of_secrets(law: Mechanism) -> Mechanism:
 
 def test_an_independent_kept_column_costs_nothing() -> None:
     twice = pl.concat([PEOPLE.with_columns(side=pl.lit("left")), PEOPLE.with_columns(side=pl.lit("right"))])
-    spec = ReleaseSpec(secret="job", publish="town", promise=LIP(0.4), use="information")
+    spec = ReleaseSpec(prior="table", secret="job", publish="town", promise=LIP(0.4), use="information")
     with_it, without = (sanitise(twice, spec, keep=keep).sealed for keep in (["side"], []))
     assert with_it.information == pytest.approx(without.information, abs=1e-5)
 
@@ -135,7 +137,7 @@ def test_kept_columns_that_break_the_promise_alone_are_named_before_anything_is_
     keep: list[str], found: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr("privacyfunnel.release.design.make_design", None)
-    spec = ReleaseSpec(secret="job", publish="town", epsilon=ALONE if "hint" in keep else 0.5, keep=keep)
+    spec = ReleaseSpec(prior="table", secret="job", publish="town", epsilon=ALONE if "hint" in keep else 0.5, keep=keep)
     with pytest.raises(GuaranteeError, match=f"about job must hold for all that is published of a record; {found}"):
         sanitise(PEOPLE, spec)
     PEOPLE.write_csv(tmp_path / "people.csv")
@@ -147,7 +149,7 @@ def test_kept_columns_that_break_the_promise_alone_are_named_before_anything_is_
 def leak_alone(keep: list[str]) -> float:
     """What kept columns leak by themselves."""
     constant = sanitise(
-        PEOPLE, ReleaseSpec(secret="job", publish="town", epsilon=0, method="randomised-response")
+        PEOPLE, ReleaseSpec(prior="table", secret="job", publish="town", epsilon=0, method="randomised-response")
     ).sealed.mechanism
     return leak_of_both(constant, keep, LIP(0))
 
@@ -156,47 +158,72 @@ ALONE = (leak_alone(["hint", "coin"]) + max(leak_alone(["hint"]), leak_alone(["c
 
 
 def vars_of(spec: ReleaseSpec) -> dict[str, Any]:
-    return {name: getattr(spec, name) for name in ("secret", "publish", "epsilon", "keep")}
+    return {name: getattr(spec, name) for name in ("prior", "secret", "publish", "epsilon", "keep")}
 
 
 def test_a_method_that_is_blind_to_kept_columns_is_measured_and_refused(capsys: Any, tmp_path: Path) -> None:
-    both: dict[str, Any] = {"secret": "job", "publish": ["town", "coin"], "keep": ["hint"], "method": "chain"}
+    both: dict[str, Any] = {
+        "prior": "table",
+        "secret": "job",
+        "publish": ["town", "coin"],
+        "keep": ["hint"],
+        "method": "chain",
+    }
     with pytest.raises(
         GuaranteeError, match=r"what is published leaks together with the kept column hint up to ε = \d"
     ):
         sanitise(PEOPLE, ReleaseSpec(**both, epsilon=0.6))
     assert sanitise(PEOPLE, ReleaseSpec(**both, epsilon=3.0)).sealed.epsilon <= 3.0
     with pytest.raises(SizeError, match="outputs can be listed"):
-        sanitise(PEOPLE, ReleaseSpec(secret="job", publish="town", keep="hint", epsilon=1, method="unary-encoding"))
+        sanitise(
+            PEOPLE,
+            ReleaseSpec(prior="table", secret="job", publish="town", keep="hint", epsilon=1, method="unary-encoding"),
+        )
     PEOPLE.write_csv(tmp_path / "people.csv")
-    words = ["sanitise", tmp_path / "people.csv", "-s", "job", "-p", "town", "--keep", "group", "-e", 0.5]
+    words = [
+        "sanitise",
+        "--prior=table",
+        tmp_path / "people.csv",
+        "-s",
+        "job",
+        "-p",
+        "town",
+        "--keep",
+        "group",
+        "-e",
+        0.5,
+    ]
     assert "--accept-kept keeps it unjudged" in turned_down(capsys, *words, "--into", tmp_path / "out")
 
 
-@pytest.mark.parametrize(
-    "more", [{"population": 0.95}, {"average": 0.1}, {"design_epsilon": 0.5, "domain": "domain.json"}]
-)
+@pytest.mark.parametrize("more", [{"population": 0.95}, {"average": 0.1}, {"prior": "population"}])
 def test_kept_columns_are_not_judged_beyond_the_counts_of_the_table(more: dict[str, Any]) -> None:
-    asked: dict[str, Any] = {"secret": "job", "publish": "town", "epsilon": 1, "keep": "coin", **more}
+    asked: dict[str, Any] = {"prior": "table", "secret": "job", "publish": "town", "epsilon": 1, "keep": "coin"} | more
     with pytest.raises(ParameterError, match="Kept columns are judged together with what is published"):
         ReleaseSpec(**asked)
     assert ReleaseSpec(**asked, accept_kept=True).judged_columns == ()
 
 
 def test_where_it_is_open_the_people_are_promised_nothing_beside_kept_columns() -> None:
-    release = sanitise(PEOPLE, ReleaseSpec(secret="job", publish="town", epsilon=1, keep="coin", population="auto"))
+    release = sanitise(
+        PEOPLE, ReleaseSpec(prior="table", secret="job", publish="town", epsilon=1, keep="coin", population="auto")
+    )
     assert release.not_for_people == "kept columns are judged on these rows only"
 
 
 def test_an_unjudged_id_is_kept_and_nothing_is_promised_with_it() -> None:
-    release = sanitise(PEOPLE, ReleaseSpec(secret="job", publish="town", epsilon=1, keep="id", accept_kept=True))
+    release = sanitise(
+        PEOPLE, ReleaseSpec(prior="table", secret="job", publish="town", epsilon=1, keep="id", accept_kept=True)
+    )
     assert release.table["id"].n_unique() == N
     assert "Kept as they are: id; the promise does not cover them" in " ".join(release.not_promised)
 
 
 def test_an_audit_finds_what_was_certified_for_output_and_kept_columns(tmp_path: Path) -> None:
     PEOPLE.write_csv(tmp_path / "people.csv")
-    spec = ReleaseSpec(secret="job", publish="town", epsilon=0.6, keep=["hint", "coin"], into=tmp_path / "out")
+    spec = ReleaseSpec(
+        prior="table", secret="job", publish="town", epsilon=0.6, keep=["hint", "coin"], into=tmp_path / "out"
+    )
     release = sanitise_file(tmp_path / "people.csv", spec)
     found = audit(
         tmp_path / "out" / "protocol.json",

@@ -32,7 +32,13 @@ def people(some: Path, tmp_path: Path) -> Path:
 
 
 def release(people: Path, into: str = "out", *, force: bool = False, again: bool = False, **more: Any) -> Release:
-    asked: dict[str, Any] = {"secret": ("occupation",), "publish": ("sex",), "promise": LIP(1), **more}
+    asked: dict[str, Any] = {
+        "prior": "table",
+        "secret": ("occupation",),
+        "publish": ("sex",),
+        "promise": LIP(1),
+        **more,
+    }
     order = ReleaseSpec(method="randomised-response", **asked)
     return sanitise_file(people, replace(order, into=people.parent.parent / into, force=force, again=again))
 
@@ -265,7 +271,9 @@ def test_the_key_of_the_order_is_not_shown(people: Path) -> None:
 
 
 def test_a_trial_is_remembered_and_does_not_count(people: Path, tmp_path: Path) -> None:
-    order = ReleaseSpec(secret=("occupation",), publish=("sex",), promise=LIP(1), method="randomised-response")
+    order = ReleaseSpec(
+        prior="table", secret=("occupation",), publish=("sex",), promise=LIP(1), method="randomised-response"
+    )
     sanitise_file(people, replace(order, into=tmp_path / "trial"), trial=True)
     assert noted(people).repeats == ()
     assert states(people) == [FINISHED, FINISHED]

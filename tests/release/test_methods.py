@@ -54,7 +54,9 @@ def more_methods(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("more_methods")
 def test_a_new_method_is_a_line_in_the_table(people: pl.DataFrame) -> None:
-    release = sanitise(people, ReleaseSpec(secret="income", publish=PUBLISH, promise=LIP(0.5), method="likeliest-only"))
+    release = sanitise(
+        people, ReleaseSpec(prior="table", secret="income", publish=PUBLISH, promise=LIP(0.5), method="likeliest-only")
+    )
     assert release.method == "likeliest-only"
     assert release.table.n_unique() == 1
     assert release.sealed.epsilon == 0
@@ -62,13 +64,17 @@ def test_a_new_method_is_a_line_in_the_table(people: pl.DataFrame) -> None:
     assert release.unchanged == pytest.approx(likeliest / len(people))
     assert release.unchanged_expected == pytest.approx(release.unchanged)
     with pytest.raises(GuaranteeError, match="leaks without bound"):
-        sanitise(people, ReleaseSpec(secret="income", publish=PUBLISH, promise=LIP(0.5), method="as-it-is"))
+        sanitise(
+            people, ReleaseSpec(prior="table", secret="income", publish=PUBLISH, promise=LIP(0.5), method="as-it-is")
+        )
     joint = Joint.from_table(people, secret="income", publish="sex")
     lines = dict(curve(joint, epsilons=[0.5]).lines())
     assert lines["likeliest-only"] == (Point("likeliest-only", 0.5, 0.0, None),)
     assert lines["as-it-is"][0].utility == pytest.approx(entropy(joint.p_x))
     with pytest.raises(ParameterError, match=r"one of auto, optimal, .*; there is none called 'likeliest'"):
-        sanitise(people, ReleaseSpec(secret="income", publish=PUBLISH, promise=LIP(0.5), method="likeliest"))
+        sanitise(
+            people, ReleaseSpec(prior="table", secret="income", publish=PUBLISH, promise=LIP(0.5), method="likeliest")
+        )
 
 
 def test_the_spec_names_every_method() -> None:
@@ -107,19 +113,31 @@ def test_an_option_that_a_method_cannot_follow_is_refused_by_the_table(option: d
 
 
 def test_auto_takes_a_chain_where_an_order_is_given(people: pl.DataFrame) -> None:
-    ask: dict[str, Any] = {"secret": "income", "publish": PUBLISH, "promise": LIP(0.5), "method": AUTO}
+    ask: dict[str, Any] = {
+        "prior": "table",
+        "secret": "income",
+        "publish": PUBLISH,
+        "promise": LIP(0.5),
+        "method": AUTO,
+    }
     assert sanitise(people, ReleaseSpec(**ask, chain_order=PUBLISH)).method == "chain"
 
 
 def test_a_chain_has_one_file_whatever_rows_and_key_draw_it(people: pl.DataFrame) -> None:
-    ask: dict[str, Any] = {"secret": "income", "publish": PUBLISH, "promise": LIP(0.5), "method": "chain"}
+    ask: dict[str, Any] = {
+        "prior": "table",
+        "secret": "income",
+        "publish": PUBLISH,
+        "promise": LIP(0.5),
+        "method": "chain",
+    }
     ask["chain_order"] = PUBLISH
     one, other = (sanitise(rows, ReleaseSpec(**ask)).sealed for rows in (people, people.reverse()))
     assert one.to_text() == other.to_text() == design(people, ReleaseSpec(**ask)).to_text()
 
 
 def test_a_design_needs_counts_only_and_draws_what_a_release_draws(people: pl.DataFrame) -> None:
-    ask: dict[str, Any] = {"secret": "income", "publish": PUBLISH, "promise": SRLIP(0.5)}
+    ask: dict[str, Any] = {"prior": "table", "secret": "income", "publish": PUBLISH, "promise": SRLIP(0.5)}
     apart = design(people.sample(fraction=1.0, shuffle=True, seed=1), ReleaseSpec(**ask))
     together = sanitise(people, ReleaseSpec(**ask, seed=2))
     assert apart.for_publication

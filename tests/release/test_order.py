@@ -46,6 +46,7 @@ def rows_of(frame: Any) -> list[tuple[Any, ...]]:
 def test_a_frame_comes_back_in_a_random_order_with_what_is_kept(kind: Any) -> None:
     frame = kind(people())
     asked: dict[str, Any] = {
+        "prior": "table",
         "secret": "s",
         "publish": "x",
         "promise": LIP(0.5),
@@ -77,7 +78,7 @@ def test_files_of_every_format_are_shuffled_alike_in_memory_and_on_disk(
     table = tmp_path / "people.parquet"
     people().write_parquet(table)
     asked: dict[str, Any] = {"promise": LIP(0.5), "method": method, "seed": 1}
-    order = ReleaseSpec(secret=("s",), publish=("x",), keep=("id",), accept_kept=True, **asked)
+    order = ReleaseSpec(prior="table", secret=("s",), publish=("x",), keep=("id",), accept_kept=True, **asked)
     release = sanitise_file(table, replace(order, into=tmp_path / "out", format=suffix[1:]))
     found = pl.concat(open_table(release.table).batches(["x", "id"])).cast(pl.String)
     expected = pl.DataFrame(sanitise(people(), order).table).cast(pl.String)
@@ -92,6 +93,8 @@ def test_the_summary_and_a_scan_say_in_numbers_what_the_order_tells(
     pl.read_csv(adult, infer_schema=False).sort("occupation").with_row_index("id").write_csv(table)
     words = [
         "sanitise",
+        "--prior=table",
+        "--details",
         table,
         "-s",
         "occupation",
@@ -136,7 +139,21 @@ def test_no_public_page_says_how_far_the_order_tells_the_secret(
 ) -> None:
     table = tmp_path / "people.csv"
     people().write_csv(table)
-    words = ["sanitise", table, "-s", "s", "-p", "x", "-e", 1, "--keep", "id", "--accept-kept", "--keep-order"]
+    words = [
+        "sanitise",
+        "--prior=table",
+        table,
+        "-s",
+        "s",
+        "-p",
+        "x",
+        "-e",
+        1,
+        "--keep",
+        "id",
+        "--accept-kept",
+        "--keep-order",
+    ]
     code, out, _ = said(capsys, *words, "--details", "--into", tmp_path / "out")
     assert code == 0
     assert "base rate" in out
@@ -149,7 +166,7 @@ def released(tmp_path: Path, method: str, *publish: str) -> tuple[Path, Path]:
     """A table of more rows, and the folder of its release."""
     table = tmp_path / "people.csv"
     pl.concat([people()] * 5).write_csv(table)
-    order = ReleaseSpec(secret=("s",), publish=publish or ("x",), promise=LIP(0.5), method=method)
+    order = ReleaseSpec(prior="table", secret=("s",), publish=publish or ("x",), promise=LIP(0.5), method=method)
     sanitise_file(table, replace(order, into=tmp_path / "out"))
     return table, tmp_path / "out"
 

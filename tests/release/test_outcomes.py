@@ -127,7 +127,7 @@ def people(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def words(people: Path, into: Path, *more: object, publish: str = "town") -> list[object]:
     asked = ["--secret", "ill", "--publish", publish, "--epsilon", 0.3, "--into", into, "--seed", 4, "--again"]
-    return ["sanitise", people, "--no-report", *asked, *more]
+    return ["sanitise", "--prior=table", people, "--no-report", *asked, *more]
 
 
 @pytest.mark.parametrize("suffix", ["csv", "tsv", "parquet"])
@@ -219,10 +219,15 @@ def test_excel_safe_tables_and_codebooks_hold_no_formula_and_are_read_again(
 def test_a_frame_gets_its_codebook_as_a_frame_of_its_kind(kind: str, people: Path) -> None:
     whole: Any = pl.read_csv(people, infer_schema=False)
     frame = {"pandas": whole.to_pandas(), "polars": whole, "arrow": whole.to_arrow()}[kind]
-    release = sanitise(frame, secret="ill", publish="town", promise=LIP(0.3))
+    release = sanitise(frame, prior="table", secret="ill", publish="town", promise=LIP(0.3))
     assert type(release.codebook) is type(frame)
     assert type(release.table) is type(frame)
-    assert sanitise(frame, ReleaseSpec(secret="ill", publish="town", promise=LIP(0.3), as_="labels")).codebook is None
+    assert (
+        sanitise(
+            frame, ReleaseSpec(prior="table", secret="ill", publish="town", promise=LIP(0.3), as_="labels")
+        ).codebook
+        is None
+    )
 
 
 def test_a_codebook_made_from_the_counts_themselves_is_for_its_owner_only(

@@ -132,7 +132,10 @@ def release() -> Release:
     s = rng.choice(["a", "b", "few"], p=[0.6, 0.38, 0.02], size=6000)
     x = np.where(rng.random(6000) < 0.4, np.where(s == "a", "u", "v"), rng.choice(["u", "v", "w"], size=6000))
     frame = pl.DataFrame({"s": s, "x": x})
-    return sanitise(frame, ReleaseSpec(secret="s", publish="x", promise=LIP(0.5), method="randomised-response", seed=1))
+    return sanitise(
+        frame,
+        ReleaseSpec(prior="table", secret="s", publish="x", promise=LIP(0.5), method="randomised-response", seed=1),
+    )
 
 
 def test_the_figure_is_in_the_owners_report_and_in_nothing_public(release: Release) -> None:
@@ -156,14 +159,16 @@ def test_what_depends_on_counts_is_said_to_the_owner_only_and_both_files_are_nam
     random = np.random.default_rng(6)
     s = random.integers(0, 2, 600)
     frame = pl.DataFrame({"s": s.astype(str), "x": np.where(random.random(600) < 0.6, s, 1 - s).astype(str)})
-    seeing = sanitise(frame, ReleaseSpec(secret="s", publish="x", promise=LIP(0.3), method="conditional-reporting"))
+    seeing = sanitise(
+        frame, ReleaseSpec(prior="table", secret="s", publish="x", promise=LIP(0.3), method="conditional-reporting")
+    )
     assert seeing.known_values_leak is not None
     figure = f"up to ε = {format_epsilon(seeing.known_values_leak)};"
     assert any(figure in sentence for sentence in seeing.not_promised_to_owner)
     assert not any("up to ε" in sentence for sentence in seeing.not_promised)
     assert any("reads s." in sentence for sentence in seeing.not_promised)
     assert any(sentence.startswith("protocol.json was made from the counts") for sentence in seeing.not_promised)
-    coded = sanitise(frame, secret="s", publish="x", promise=LIP(0.1))
+    coded = sanitise(frame, prior="table", secret="s", publish="x", promise=LIP(0.1))
     assert coded.codebook is not None
     files = "protocol.json and codebook.csv were made from the counts themselves"
     assert any(sentence.startswith(files) and "Only you" in sentence for sentence in coded.not_promised_to_owner)
@@ -175,9 +180,11 @@ def test_labels_chosen_by_the_counts_are_promised_to_nobody_beyond_the_table(lab
     """Credal sets hold for labels that were fixed beforehand. `auto` keeps the promise for the table, and says why."""
     draw = np.random.default_rng(3)
     frame = pl.DataFrame({"ill": draw.choice(["yes", "no"], 3000), "age": draw.integers(20, 60, 3000)})
-    spec = ReleaseSpec(secret="ill", publish="age", epsilon=1.0, population="95%", **labels)
+    spec = ReleaseSpec(prior="table", secret="ill", publish="age", epsilon=1.0, population="95%", **labels)
     with pytest.raises(ParameterError, match="needs labels that do not depend on the counts"):
         design(frame, spec)
     assert design(frame, replace(spec, population="auto")).promise.population is None
-    fixed = ReleaseSpec(secret="ill", publish="age", epsilon=1.0, population="95%", bins={"age": [30, 40, 50]})
+    fixed = ReleaseSpec(
+        prior="table", secret="ill", publish="age", epsilon=1.0, population="95%", bins={"age": [30, 40, 50]}
+    )
     assert design(frame, fixed).promise.population is not None

@@ -55,7 +55,8 @@ DOMAIN = listed(illness=["flu", "none"], town=["Bruges", "Ghent", "Ostend"])
 
 
 def made(frame: pl.DataFrame, **more: object) -> SealedProtocol:
-    asked = {"secret": "illness", "publish": "town", "promise": LIP(1.0), "design_epsilon": 1.0, "domain": DOMAIN}
+    asked = {"secret": "illness", "publish": "town", "promise": LIP(2.0), "design_epsilon": 1.0, "domain": DOMAIN}
+    asked["prior"] = "population"
     return design(frame, ReleaseSpec(**asked | more))  # type: ignore[arg-type]
 
 
@@ -75,7 +76,7 @@ def known(monkeypatch: pytest.MonkeyPatch) -> NoisyCounts:
 
 
 @pytest.mark.parametrize("method", ["optimal", "auto"])
-@pytest.mark.parametrize("promise", [LIP(1.0), LDP(0.7)])
+@pytest.mark.parametrize("promise", [LIP(2.0), LDP(1.7)])
 def test_the_file_follows_from_the_noisy_counts_alone(known: NoisyCounts, method: str, promise: LIP | LDP) -> None:
     one = made(people(0), method=method, promise=promise)
     same = people(1).sort("illness")
@@ -85,7 +86,7 @@ def test_the_file_follows_from_the_noisy_counts_alone(known: NoisyCounts, method
 
 
 def test_the_file_of_an_ordinary_design_does_not() -> None:
-    ordinary = {"design_epsilon": None, "domain": None}
+    ordinary = {"prior": "table", "design_epsilon": None, "domain": None}
     assert made(people(0), **ordinary).to_text() != made(people(1), **ordinary).to_text()
 
 
@@ -100,7 +101,7 @@ def test_what_is_saved_is_checked_again_from_the_file_alone(tmp_path: Path) -> N
     assert again.promise.population.rule.design_epsilon == 1
 
 
-@pytest.mark.parametrize("promise", [LIP(1.0), LDP(1.0)])
+@pytest.mark.parametrize("promise", [LIP(2.0), LDP(2.0)])
 def test_it_keeps_its_promise_for_the_people(promise: LIP | LDP) -> None:
     """Of 12 designs at 95 %, five that break it would be a chance of some 1e-4 if 5 % were not kept."""
     truth = Joint.from_probabilities(SHARES)
@@ -115,7 +116,9 @@ def test_values_that_the_table_does_not_have_are_inputs_all_the_same() -> None:
     assert sealed.mechanism.inputs == 4
     release = sanitise(
         people(),
-        ReleaseSpec(secret="illness", publish="town", promise=LIP(1.0), design_epsilon=1.0, domain=wider, seed=3),
+        ReleaseSpec(
+            secret="illness", publish="town", epsilon=2, prior="population", design_epsilon=1, domain=wider, seed=3
+        ),
     )
     assert release.table.height == 3000
     assert any("counts with noise of ε = 1" in sentence for sentence in release.not_promised)
@@ -124,24 +127,25 @@ def test_values_that_the_table_does_not_have_are_inputs_all_the_same() -> None:
 def test_seeing_the_secret_and_several_columns() -> None:
     frame = people().with_columns(sex=pl.Series(["f", "m"] * 1500))
     wider = listed(illness=["flu", "none"], town=["Bruges", "Ghent", "Ostend"], sex=["f", "m"])
-    sealed = made(frame, domain=wider, publish=["town", "sex"], promise=SRLIP(1.0), gap=0.05)
+    sealed = made(frame, domain=wider, publish=["town", "sex"], promise=SRLIP(2.0), gap=0.05)
     assert sealed.mechanism.inputs == 6
-    seeing = made(people(), sees_secret=True, promise=LDP(1.0), gap=0.01)
+    seeing = made(people(), sees_secret=True, promise=LDP(2.0), gap=0.01)
     assert seeing.mechanism.sees_secret
 
 
 def test_what_cannot_be_designed_privately_is_refused() -> None:
     with pytest.raises(ParameterError, match="must take labels and bins from a domain file"):
         made(people(), domain=None)
-    with pytest.raises(ParameterError, match="A domain file is for a private design"):
-        made(people(), design_epsilon=None)
+    with pytest.raises(ParameterError, match="A domain file is for a mechanism made from counts with noise"):
+        made(people(), prior="table", design_epsilon=None)
     with pytest.raises(ParameterError, match="promise for a population was asked"):
         sanitise(
             people().with_columns(sex=pl.lit("f")),
             ReleaseSpec(
                 secret="illness",
                 publish=["town", "sex"],
-                promise=LIP(1.0),
+                promise=LIP(2.0),
+                prior="population",
                 method="chain",
                 design_epsilon=1.0,
                 domain=listed(illness=["flu", "none"], town=["Bruges", "Ghent", "Ostend"], sex=["f", "m"]),
@@ -158,11 +162,12 @@ def test_the_command_makes_audits_and_refuses(tmp_path: Path, capsys: pytest.Cap
     short = tmp_path / "short.json"
     short.write_text(listed(illness=["flu", "none"], town=["Ghent"]).to_text(), encoding="utf-8")
     missing = people().filter(pl.col("town") != "Ghent").height
-    asked = ["sanitise", table, "--secret", "illness", "--publish", "town", "-e", 1, "--into", into, "--no-report"]
+    asked = ["sanitise", table, "--secret", "illness", "--publish", "town", "-e", 1.5, "--into", into, "--no-report"]
+    asked.append("--prior=population")
     for more, sentence in (
         (["--design-epsilon", 0.5, "--domain", short], f"'{short}' knows; {missing} rows hold others"),
         (["--design-epsilon", 0.5], "domain file"),
-        (["--domain", domain], "A domain file is for a private design"),
+        (["--domain", domain, "--prior=table"], "A domain file is for a mechanism made from counts with noise"),
         (["--design-epsilon", -0.5, "--domain", domain], "between 0.001 and 100; it is -0.5"),
         (["--design-epsilon", 0.5, "--domain", domain, "--bin", "town=1,2"], "Leave out --bin"),
     ):
@@ -171,7 +176,7 @@ def test_the_command_makes_audits_and_refuses(tmp_path: Path, capsys: pytest.Cap
         assert sentence in err
     assert not into.exists()
     found = told(*asked, "--design-epsilon", 0.5, "--domain", domain, "--design-noise", "opendp")
-    assert found["certified"] <= 1
+    assert found["certified"] <= 1.5
     protocol = into / "public" / "protocol.json"
     assert json.loads(protocol.read_text(encoding="utf-8"))["promise"]["population"]["design"]["epsilon"] == "1/2"
     assert stat.S_IMODE(protocol.stat().st_mode) != 0o600  # as the umask says …
@@ -179,7 +184,7 @@ def test_the_command_makes_audits_and_refuses(tmp_path: Path, capsys: pytest.Cap
         capsys, "audit", protocol, table, "--secret", "illness", "--sanitised", into / "public" / "sanitised.csv"
     )
     assert code == 0, err
-    code, out, _ = said(capsys, *asked, "--force", "--details")
+    code, out, _ = said(capsys, *asked, "--force", "--prior=table", "--details")
     assert code == 0
     protocol = into / "owner" / "protocol.json"
     assert stat.S_IMODE(protocol.stat().st_mode) == 0o600  # … and what was made from the counts themselves, not

@@ -28,24 +28,31 @@ PEOPLE: dict[str, list[Any]] = {
 @pytest.fixture(scope="module")
 def release() -> pf.Release:
     return pf.sanitise(
-        pl.DataFrame(PEOPLE), secret="ill", publish=["age", "town"], epsilon=0.1, bins={"age": [18, 40, 60]}
+        pl.DataFrame(PEOPLE),
+        prior="table",
+        secret="ill",
+        publish=["age", "town"],
+        epsilon=0.1,
+        bins={"age": [18, 40, 60]},
     )
 
 
 def test_a_promise_is_named_with_its_epsilon_or_given_as_a_value() -> None:
     frame = pl.DataFrame(PEOPLE)
-    named = pf.design(frame, secret="ill", publish="town", promise="ldp", epsilon=0.5)
-    assert named.promise == pf.design(frame, secret="ill", publish="town", promise=pf.LDP(0.5)).promise
-    assert pf.sanitise(frame, secret="ill", publish="town").sealed.promise.epsilon == pytest.approx(math.log(2))
+    named = pf.design(frame, prior="table", secret="ill", publish="town", promise="ldp", epsilon=0.5)
+    assert named.promise == pf.design(frame, prior="table", secret="ill", publish="town", promise=pf.LDP(0.5)).promise
+    assert pf.sanitise(frame, prior="table", secret="ill", publish="town").sealed.promise.epsilon == pytest.approx(
+        math.log(2)
+    )
     with pytest.raises(ParameterError, match="Add epsilon=1"):
-        pf.sanitise(frame, pf.ReleaseSpec(secret="ill", publish="town", average=0.1))
+        pf.sanitise(frame, pf.ReleaseSpec(prior="table", secret="ill", publish="town", average=0.1))
     with pytest.raises(ParameterError, match="already fixes ε"):
-        pf.sanitise(frame, secret="ill", publish="town", promise=pf.LIP(1), epsilon=1)
+        pf.sanitise(frame, prior="table", secret="ill", publish="town", promise=pf.LIP(1), epsilon=1)
 
 
 def test_bins_are_asked_for_as_a_dictionary_everywhere() -> None:
     frame, bins = pl.DataFrame(PEOPLE), {"age": [18, 40, 60], "visit": "month", "town": {"u": "a", "v": "a", "w": "b"}}
-    sealed = pf.design(frame, secret="ill", publish=list(bins), epsilon=2, bins=bins)
+    sealed = pf.design(frame, prior="table", secret="ill", publish=list(bins), epsilon=2, bins=bins)
     assert [len(at.labels) for at in sealed.domain.attributes] == [3, 3, 2]
     joint = pf.Joint.from_table(frame, secret="ill", publish=list(bins), bins=bins)
     assert joint.attributes == sealed.domain.attributes
@@ -60,7 +67,10 @@ def test_numbers_truth_values_and_categories_come_back_as_such(kind: Any) -> Non
         frame["town"] = frame["town"].astype("category")
     columns = ["kids", "member", "town"]
     found = pf.sanitise(
-        frame, pf.ReleaseSpec(secret="ill", publish=columns, epsilon=1, as_="values", method="randomised-response")
+        frame,
+        pf.ReleaseSpec(
+            prior="table", secret="ill", publish=columns, epsilon=1, as_="values", method="randomised-response"
+        ),
     )
     assert [str(found.table[name].dtype) for name in columns] == [str(frame[name].dtype) for name in columns]
     assert set(found.table["kids"]) <= set(PEOPLE["kids"])
@@ -99,7 +109,7 @@ def test_what_a_researcher_holds_shows_itself() -> None:
 def test_an_audit_shows_itself(tmp_path: Path) -> None:
     path = tmp_path / "people.csv"
     pl.DataFrame(PEOPLE).write_csv(path)
-    order = pf.ReleaseSpec(secret=("ill",), publish=("town",), promise=pf.LIP(1))
+    order = pf.ReleaseSpec(prior="table", secret=("ill",), publish=("town",), promise=pf.LIP(1))
     found = pf.sanitise_file(path, replace(order, into=tmp_path / "out"))
     assert found.protocol_file is not None
     audited = pf.audit(found.protocol_file, path)
@@ -111,7 +121,7 @@ def test_messages_name_arguments_and_not_options() -> None:
     with pytest.raises(ParameterError, match=r"^key_file needs row_id: "):
         pf.ReleaseSpec(key_file="rows.key")
     with pytest.raises(ParameterError, match=r"^merge_rare must be at least 2; got 1\.$"):
-        pf.sanitise(pl.DataFrame(PEOPLE), secret="ill", publish="town", epsilon=1, merge_rare=1)
+        pf.sanitise(pl.DataFrame(PEOPLE), prior="table", secret="ill", publish="town", epsilon=1, merge_rare=1)
 
 
 @pytest.mark.parametrize("door", [pf.sanitise])

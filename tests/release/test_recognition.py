@@ -106,6 +106,7 @@ def private(ward: Path, into: Path, *more: object) -> list[object]:
         "sex",
         "-e",
         1,
+        "--prior=population",
         "--design-epsilon",
         0.5,
         "--domain",
@@ -123,10 +124,10 @@ def test_private_designs_of_the_same_rows_add_up_whichever_command_made_them(war
         )
     second = told("sanitise", *private(ward, tmp_path / "out", "--no-report", "--again"))
     assert "after designs of ε = 0.5 for the same rows" in " ".join(second["not_promised"])
-    assert "by e^2 at most" in " ".join(second["not_promised"])
+    assert "by e^1.5 at most" in " ".join(second["not_promised"])
     third = told("design", *private(ward, tmp_path / "three.json", "--again"))
     assert "after designs of ε = 1 for the same rows" in " ".join(third["not_promised"])
-    assert "by e^2.5 at most" in " ".join(third["not_promised"])
+    assert "by e^2 at most" in " ".join(third["not_promised"])
 
 
 def test_noise_of_a_design_that_was_refused_or_replaced_counts_and_that_of_a_seed_does_not(
@@ -140,6 +141,7 @@ def test_noise_of_a_design_that_was_refused_or_replaced_counts_and_that_of_a_see
         secret="occupation",
         publish="sex",
         epsilon=1,
+        prior="population",
         design_epsilon=0.5,
         domain=ward.with_name("domain.json"),
         into=tmp_path / "one.json",

@@ -30,6 +30,7 @@ UNJUDGED = ReleaseSpec(accept_kept=True)
 
 def order(**changed: Any) -> ReleaseSpec:
     asked: dict[str, Any] = {
+        "prior": "table",
         "secret": ("occupation",),
         "publish": ("education",),
         "promise": LIP(1),
@@ -40,7 +41,9 @@ def order(**changed: Any) -> ReleaseSpec:
 
 
 def test_only_what_was_named_is_published_and_the_secret_never(people: pl.DataFrame) -> None:
-    release = sanitise(people, UNJUDGED, secret="occupation", publish="education", keep="race", promise=LIP(1))
+    release = sanitise(
+        people, UNJUDGED, prior="table", secret="occupation", publish="education", keep="race", promise=LIP(1)
+    )
     assert release.table.columns == ["education", "outcome", "race"]
     assert release.order is not None
     assert release.table["race"].equals(people["race"][release.order])
@@ -52,7 +55,7 @@ def test_only_what_was_named_is_published_and_the_secret_never(people: pl.DataFr
 
 
 def test_the_best_protocol_for_statistics_is_the_default_and_comes_with_its_bound(people: pl.DataFrame) -> None:
-    release = sanitise(people, secret="occupation", publish="education", promise=LIP(1))
+    release = sanitise(people, prior="table", secret="occupation", publish="education", promise=LIP(1))
     assert release.worth.use == Statistics()
     assert release.worth.value == pytest.approx(0.3859, rel=1.5e-3)
     assert release.worth.bound is not None
@@ -62,7 +65,9 @@ def test_the_best_protocol_for_statistics_is_the_default_and_comes_with_its_boun
 
 
 def test_the_most_informative_protocol_is_had_for_the_asking(people: pl.DataFrame) -> None:
-    release = sanitise(people, secret="occupation", publish="education", promise=LIP(1), use=Information())
+    release = sanitise(
+        people, prior="table", secret="occupation", publish="education", promise=LIP(1), use=Information()
+    )
     assert release.information == pytest.approx(1.7766, abs=5e-5)
     assert release.sealed.bound is not None
     assert release.information <= release.sealed.bound <= release.information + 2e-6
@@ -72,7 +77,9 @@ def test_the_most_informative_protocol_is_had_for_the_asking(people: pl.DataFram
 @pytest.mark.parametrize("promise", [LIP(0.5), LDP(1), SRLIP(1)])
 @pytest.mark.parametrize("method", ["optimal", "randomised-response", "unary-encoding"])
 def test_what_is_certified_never_exceeds_what_was_asked(people: pl.DataFrame, promise: Promise, method: str) -> None:
-    release = sanitise(people, ReleaseSpec(secret="income", publish=["race", "sex"], promise=promise, method=method))
+    release = sanitise(
+        people, ReleaseSpec(prior="table", secret="income", publish=["race", "sex"], promise=promise, method=method)
+    )
     assert 0 < release.sealed.epsilon <= promise.epsilon
     assert 0 < release.share_kept <= 1
 
@@ -89,7 +96,7 @@ def test_what_is_certified_never_exceeds_what_was_asked(people: pl.DataFrame, pr
     ],
 )
 def test_as_many_rows_stay_unchanged_as_the_law_expects(people: pl.DataFrame, method: str, as_: str) -> None:
-    asked: dict[str, Any] = {"secret": "occupation", "publish": "education", "promise": LIP(1)}
+    asked: dict[str, Any] = {"prior": "table", "secret": "occupation", "publish": "education", "promise": LIP(1)}
     release = sanitise(people, ReleaseSpec(**asked, method=method, as_=as_, keep_order=True))
     same = float((release.table["education"] == people["education"]).mean())
     assert release.unchanged == pytest.approx(same)
@@ -99,7 +106,8 @@ def test_as_many_rows_stay_unchanged_as_the_law_expects(people: pl.DataFrame, me
 
 def test_values_are_original_categories_distributed_as_before(people: pl.DataFrame) -> None:
     release = sanitise(
-        people, ReleaseSpec(secret="occupation", publish=["education", "sex"], promise=LIP(1), as_="values")
+        people,
+        ReleaseSpec(prior="table", secret="occupation", publish=["education", "sex"], promise=LIP(1), as_="values"),
     )
     for column in ("education", "sex"):
         before, after = (frame[column].value_counts() for frame in (people, release.table))
@@ -110,7 +118,9 @@ def test_values_are_original_categories_distributed_as_before(people: pl.DataFra
 
 
 def test_labels_of_the_optimum_name_groups_of_values(people: pl.DataFrame) -> None:
-    release = sanitise(people, ReleaseSpec(secret="occupation", publish="education", promise=LIP(1), as_="labels"))
+    release = sanitise(
+        people, ReleaseSpec(prior="table", secret="occupation", publish="education", promise=LIP(1), as_="labels")
+    )
     known = set(people["education"])
     labels = set(release.table["education"])
     assert any(" | " in label for label in labels)
@@ -118,7 +128,7 @@ def test_labels_of_the_optimum_name_groups_of_values(people: pl.DataFrame) -> No
 
 
 def test_sets_are_listed_in_one_column_or_as_indicators_alike(people: pl.DataFrame) -> None:
-    asked: dict[str, Any] = {"secret": "occupation", "publish": "race", "promise": LIP(1), "seed": 3}
+    asked: dict[str, Any] = {"prior": "table", "secret": "occupation", "publish": "race", "promise": LIP(1), "seed": 3}
     listed = sanitise(people, ReleaseSpec(**asked, method="unary-encoding")).table["race"]
     shown = sanitise(people, ReleaseSpec(**asked, method="unary-encoding", sets="indicators")).table
     values = sorted(set(people["race"]))
@@ -138,7 +148,9 @@ def test_an_index_that_holds_the_secret_or_names_is_not_passed_on(
     frame = frame.assign(number=range(300, 600)).set_index(columns, drop=False)
     frame.index.names = [f"my {name}" for name in columns]
     frame.attrs = {"note": "told in confidence"}
-    release = sanitise(frame, UNJUDGED, secret="income", publish="sex", promise=LIP(0.1), keep=keep or [])
+    release = sanitise(
+        frame, UNJUDGED, prior="table", secret="income", publish="sex", promise=LIP(0.1), keep=keep or []
+    )
     assert release.table.index.equals(pd.RangeIndex(300))
     assert release.table.index.names == [None]
     assert release.table.columns.tolist() == ["sex", "outcome", *([keep] if keep else [])]
@@ -151,7 +163,9 @@ def test_an_index_that_holds_the_secret_or_names_is_not_passed_on(
 
 def test_an_index_that_was_made_a_column_is_kept_as_one(people: pl.DataFrame) -> None:
     frame = people.head(300).to_pandas().set_index(pd.Index([f"name {i}" for i in range(300)], name="who"))
-    release = sanitise(frame.reset_index(), UNJUDGED, secret="income", publish="sex", promise=LIP(0.1), keep="who")
+    release = sanitise(
+        frame.reset_index(), UNJUDGED, prior="table", secret="income", publish="sex", promise=LIP(0.1), keep="who"
+    )
     assert release.table["who"].tolist() == frame.index[release.order].tolist()
     assert release.kept == ("who",)
     assert release.beside == ()
@@ -161,7 +175,7 @@ def test_an_index_that_was_made_a_column_is_kept_as_one(people: pl.DataFrame) ->
 @pytest.mark.parametrize("index", [list(range(300))[::-1], pd.RangeIndex(5, 305), pd.RangeIndex(300, name="who")])
 def test_an_index_of_numbers_or_without_a_name_is_not_passed_on_either(people: pl.DataFrame, index: Any) -> None:
     frame = people.head(300).to_pandas().set_axis(pd.Index(index), axis=0)
-    release = sanitise(frame, secret="income", publish="sex", promise=LIP(0.1))
+    release = sanitise(frame, prior="table", secret="income", publish="sex", promise=LIP(0.1))
     assert release.table.index.equals(pd.RangeIndex(300))
     assert release.table.index.name is None
     assert [words.startswith("the index") for words in release.beside] == [True]
@@ -173,24 +187,31 @@ def test_metadata_of_an_arrow_table_is_not_passed_on(people: pl.DataFrame, keep:
     of_table = plain.replace_schema_metadata({"note": "told in confidence"})
     of_fields = plain.cast(pa.schema([field.with_metadata({"note": "confidence"}) for field in plain.schema]))
     for frame in (of_table, of_fields):
-        release = sanitise(frame, UNJUDGED, secret="income", publish="sex", promise=LIP(0.1), keep=keep or [])
+        release = sanitise(
+            frame, UNJUDGED, prior="table", secret="income", publish="sex", promise=LIP(0.1), keep=keep or []
+        )
         assert release.table.column_names == ["sex", "outcome", *([keep] if keep else [])]
         assert not release.table.schema.metadata
         assert not any(field.metadata for field in release.table.schema)
         assert release.beside == ("the schema's metadata",)
-    assert sanitise(plain, secret="income", publish="sex", promise=LIP(0.1)).beside == ()
+    assert sanitise(plain, prior="table", secret="income", publish="sex", promise=LIP(0.1)).beside == ()
 
 
 @pytest.mark.parametrize("convert", [pl.DataFrame.to_pandas, pl.DataFrame.to_arrow, lambda frame: frame])
 def test_a_frame_comes_back_as_the_kind_it_was(people: pl.DataFrame, convert: Any) -> None:
     frame = convert(people.head(2000))
     release = sanitise(
-        frame, ReleaseSpec(secret="sex", publish="race", promise=LIP(0.1), seed=5, keep="income", accept_kept=True)
+        frame,
+        ReleaseSpec(
+            prior="table", secret="sex", publish="race", promise=LIP(0.1), seed=5, keep="income", accept_kept=True
+        ),
     )
     assert type(release.table) is type(frame)
     ours = sanitise(
         people.head(2000),
-        ReleaseSpec(secret="sex", publish="race", promise=LIP(0.1), seed=5, keep="income", accept_kept=True),
+        ReleaseSpec(
+            prior="table", secret="sex", publish="race", promise=LIP(0.1), seed=5, keep="income", accept_kept=True
+        ),
     ).table
     theirs = release.table
     if isinstance(theirs, pd.DataFrame):
@@ -213,7 +234,14 @@ def test_every_format_holds_the_same_release(people: pl.DataFrame, adult: Path, 
     )
     memory = sanitise(
         people,
-        ReleaseSpec(secret="occupation", publish="education", promise=LIP(1), method="randomised-response", seed=1),
+        ReleaseSpec(
+            prior="table",
+            secret="occupation",
+            publish="education",
+            promise=LIP(1),
+            method="randomised-response",
+            seed=1,
+        ),
     )
     assert found["education"].cast(pl.String).equals(memory.table["education"])
     assert memory.order is not None
@@ -254,11 +282,15 @@ def test_fresh_releases_differ_and_seeded_ones_agree(adult: Path, tmp_path: Path
 
 
 def test_a_protocol_that_sees_the_secret_says_what_lip_does_not_cover(people: pl.DataFrame) -> None:
-    loud = sanitise(people, ReleaseSpec(secret="income", publish="sex", promise=LIP(0.2), sees_secret=True))
+    loud = sanitise(
+        people, ReleaseSpec(prior="table", secret="income", publish="sex", promise=LIP(0.2), sees_secret=True)
+    )
     assert loud.known_values_leak is not None
     assert loud.known_values_leak > 0.2
     assert "already knows a person's sex" in loud.not_promised[0]
-    covered = sanitise(people, ReleaseSpec(secret="income", publish="sex", promise=SRLIP(0.2), sees_secret=True))
+    covered = sanitise(
+        people, ReleaseSpec(prior="table", secret="income", publish="sex", promise=SRLIP(0.2), sees_secret=True)
+    )
     assert covered.known_values_leak is not None
     assert covered.known_values_leak <= 0.2
     assert not any("already knows" in sentence for sentence in covered.not_promised)
@@ -269,6 +301,7 @@ def test_several_secrets_are_one_and_numbers_are_binned(people: pl.DataFrame) ->
     ages = people.with_columns(age=pl.int_range(pl.len()) % 60 + 17)
     release = sanitise(
         ages,
+        prior="table",
         secret=["sex", "income"],
         publish=["age", "race"],
         promise=LIP(0.3),
@@ -284,7 +317,7 @@ def test_several_secrets_are_one_and_numbers_are_binned(people: pl.DataFrame) ->
 
 def test_missing_entries_are_a_category() -> None:
     frame = pl.DataFrame({"s": ["a", "a", "b", "b"] * 100, "x": ["u", None] * 200})
-    release = sanitise(frame, ReleaseSpec(secret="s", publish="x", promise=LIP(5), keep_order=True))
+    release = sanitise(frame, ReleaseSpec(prior="table", secret="s", publish="x", promise=LIP(5), keep_order=True))
     assert release.table["x"].to_list() == ["u", "(missing)"] * 200
     assert release.unchanged == 1
 

@@ -26,7 +26,7 @@ def table(rows: int, values: int = 3, seed: int = 1) -> pl.DataFrame:
 
 def released(frame: pl.DataFrame, **more: Any) -> Release:
     spec: dict[str, Any] = {"method": "randomised-response", "publish": "x", **more}
-    return sanitise(frame, ReleaseSpec(secret="s", promise=LIP(1.0), **spec))
+    return sanitise(frame, ReleaseSpec(prior="table", secret="s", promise=LIP(1.0), **spec))
 
 
 def test_the_people_are_promised_where_their_rows_allow_it_and_the_price_is_told() -> None:
@@ -72,7 +72,19 @@ def test_the_command_says_for_whom_and_what_it_would_be_for_these_rows(
 ) -> None:
     people = tmp_path / "people.csv"
     table(3000).write_csv(people)
-    words = ["sanitise", people, "--secret", "s", "--publish", "x", "-e", 1, "--no-report", "--method"]
+    words = [
+        "sanitise",
+        "--prior=table",
+        people,
+        "--secret",
+        "s",
+        "--publish",
+        "x",
+        "-e",
+        1,
+        "--no-report",
+        "--method",
+    ]
     words += ["randomised-response", "--ledger", tmp_path / "ledger", "--again"]
     code, out, _ = said(capsys, *words, "--population", "auto", "--into", tmp_path / "auto", "--json")
     assert code == 0

@@ -44,6 +44,7 @@ def released(
     return sanitise(
         people(),
         ReleaseSpec(
+            prior="table",
             secret="job",
             publish=publish,
             promise=promise,

@@ -16,7 +16,21 @@ def public(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("catalogue")
     rows = {"job": ["clerk", "miner"] * 60, "town": ["u", "v", "u", "w"] * 30, "sex": ["f", "m", "m"] * 40}
     pl.DataFrame(rows).write_csv(folder / "people.csv")
-    words = ["sanitise", "people.csv", "-s", "job", "-p", "town", "-e", 0.5, "--keep", "sex", "--into", "out"]
+    words = [
+        "sanitise",
+        "--prior=table",
+        "people.csv",
+        "-s",
+        "job",
+        "-p",
+        "town",
+        "-e",
+        0.5,
+        "--keep",
+        "sex",
+        "--into",
+        "out",
+    ]
     done = run(*words, "--accept-kept", "--no-report", "--format", "parquet", cwd=folder)
     assert done.returncode == 0, done.stderr
     assert "out/public/croissant.json" in done.stdout

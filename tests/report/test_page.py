@@ -130,7 +130,9 @@ def test_a_release_and_its_report_make_no_protocol_twice(monkeypatch: pytest.Mon
     for method, sees in (("optimal", True), ("randomised-response", False)):
         made.clear()
         asked: dict[str, Any] = {"method": method, "sees_secret": sees, "use": Information(), "gap": 1e-2}
-        release = sanitise(people(), ReleaseSpec(secret="job", publish="sex", promise=LIP(0.01), **asked))
+        release = sanitise(
+            people(), ReleaseSpec(prior="table", secret="job", publish="sex", promise=LIP(0.01), **asked)
+        )
         assert made == [(method, 0.01, sees)]
         assert release.known == (Point(line_name(method, sees), 0.01, release.information, release.sealed.bound),)
         assert "curve" in owner_page(release, OCCASION)
@@ -143,7 +145,20 @@ def test_a_release_and_its_report_make_no_protocol_twice(monkeypatch: pytest.Mon
 
 def test_the_command_writes_a_page_for_the_owner_and_one_for_everybody(tmp_path: Path) -> None:
     people().write_csv(tmp_path / "people.csv")
-    done = run("sanitise", "people.csv", "-s", "job", "-p", "city", "-e", 0.5, "--into", "out", cwd=tmp_path)
+    done = run(
+        "sanitise",
+        "--prior=table",
+        "people.csv",
+        "-s",
+        "job",
+        "-p",
+        "city",
+        "-e",
+        0.5,
+        "--into",
+        "out",
+        cwd=tmp_path,
+    )
     assert done.returncode == 0, done.stderr
     owners, public = (
         (tmp_path / "out" / name).read_text(encoding="utf-8") for name in ("owner/report.html", "public/README.html")
@@ -155,7 +170,9 @@ def test_the_command_writes_a_page_for_the_owner_and_one_for_everybody(tmp_path:
 
 def test_a_column_without_a_name_is_not_an_empty_word() -> None:
     frame = people().with_columns(pl.Series("", range(4000)).cast(pl.String))
-    release = sanitise(frame, ReleaseSpec(secret="job", publish="sex", promise=LIP(0.5), seed=1, gap=QUICK.gap))
+    release = sanitise(
+        frame, ReleaseSpec(prior="table", secret="job", publish="sex", promise=LIP(0.5), seed=1, gap=QUICK.gap)
+    )
     assert "Not published: job, city, age, a column without a name." in owner_page(release, OCCASION, effort=QUICK)
 
 
@@ -176,7 +193,8 @@ def test_what_publishes_values_as_they_are_needs_no_table_of_them(monkeypatch: p
     """A forced response of fifty thousand values took twenty gigabytes for it."""
     monkeypatch.setattr(mechanism, "LARGEST_TABLE", 3)
     release = sanitise(
-        people(), ReleaseSpec(secret="job", publish="city", promise=LIP(0.5), method="forced-response", seed=1)
+        people(),
+        ReleaseSpec(prior="table", secret="job", publish="city", promise=LIP(0.5), method="forced-response", seed=1),
     )
     assert release.codebook is None
     assert release.joint is not None
@@ -186,7 +204,19 @@ def test_what_publishes_values_as_they_are_needs_no_table_of_them(monkeypatch: p
 
 def test_the_curve_is_in_the_report_only_if_it_is_requested(tmp_path: Path) -> None:
     people().write_csv(tmp_path / "people.csv")
-    words = ["sanitise", "people.csv", "-s", "job", "-p", "sex", "-e", 0.5, "--again", "--into"]
+    words = [
+        "sanitise",
+        "--prior=table",
+        "people.csv",
+        "-s",
+        "job",
+        "-p",
+        "sex",
+        "-e",
+        0.5,
+        "--again",
+        "--into",
+    ]
     for more, drawn in (((), False), (("--curve",), True)):
         into = f"out{len(more)}"
         done = run(*words, into, *more, cwd=tmp_path)

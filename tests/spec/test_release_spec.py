@@ -96,9 +96,15 @@ def test_a_spec_is_the_same_after_a_file_and_after_a_command_line(tmp_path: Path
 
 def test_values_of_python_are_written_as_text() -> None:
     spec = ReleaseSpec(
-        secret="s", publish="x", promise=pf.LDP(0.5), use=pf.Statistics(), bins=[pf.Bins("x", quantiles=4)]
+        prior="table",
+        secret="s",
+        publish="x",
+        promise=pf.LDP(0.5),
+        use=pf.Statistics(),
+        bins=[pf.Bins("x", quantiles=4)],
     )
     assert plain_values(spec) == {
+        "prior": "table",
         "secret": ["s"],
         "publish": ["x"],
         "promise": "ldp",
@@ -119,7 +125,7 @@ def test_values_of_python_are_written_as_text() -> None:
         ({"epsilon": 1, "factor": 2}, "--factor and --epsilon say the same thing; both were given. Give one of them."),
         ({"promise": "lp"}, "A promise is one of"),
         ({"population": "195%"}, "--population must be between 0 and 1"),
-        ({"design_epsilon": 1}, "A private design must take labels and bins from a domain file"),
+        ({"prior": "table", "design_epsilon": 1}, "--prior table makes the mechanism from the counts themselves"),
         ({"bins": ["age=0,1", "age=2,3"]}, "--bin must name each column once; 'age' is named twice."),
     ],
 )
@@ -159,6 +165,7 @@ def test_a_saved_spec_makes_the_same_release_and_options_change_it(tmp_path: Pat
     saved.parent.mkdir()
     first = [
         "sanitise",
+        "--prior=table",
         str(tmp_path / "people.csv"),
         "-s",
         "ill",
@@ -184,7 +191,7 @@ def test_a_repeated_release_is_refused_before_anything_is_solved(
 ) -> None:
     path = tmp_path / "people.csv"
     PEOPLE.write_csv(path)
-    spec = ReleaseSpec(secret="ill", publish="town", epsilon=0.5, into=tmp_path / "out")
+    spec = ReleaseSpec(prior="table", secret="ill", publish="town", epsilon=0.5, into=tmp_path / "out")
     pf.sanitise_file(path, spec)
 
     def solve(*_: object) -> None:
@@ -200,7 +207,7 @@ def test_a_repeated_release_is_refused_before_anything_is_solved(
 def test_older_calls_work_with_a_warning_or_say_what_replaces_them(tmp_path: Path) -> None:
     older: Any = pf.sanitise
     with pytest.warns(DeprecationWarning, match=r"give a ReleaseSpec\(…, method=…\)"):
-        found = older(PEOPLE, secret="ill", publish="town", epsilon=1, method="randomised-response", seed=1)
+        found = older(PEOPLE, secret="ill", publish="town", epsilon=1, prior="table", method="randomised-response")
     assert found.method == "randomised-response"
     with pytest.raises(ImportError, match="Order was replaced by ReleaseSpec"):
         exec("from privacyfunnel import Order", {})
@@ -214,7 +221,7 @@ def test_older_calls_work_with_a_warning_or_say_what_replaces_them(tmp_path: Pat
 
 
 def test_the_common_call_is_short() -> None:
-    assert len(signature(pf.sanitise).parameters) <= 10
+    assert len(signature(pf.sanitise).parameters) <= 11
     assert len(signature(pf.design).parameters) <= 10
 
 

@@ -29,9 +29,10 @@ CHOSEN = {
         knows=True,
         ratios=True,
         epsilon=0.7,
+        prior="table",
     ),
     "LDP": Choices(
-        roles={"age": "secret", "town": "publish"}, bins={"age": "30,60"}, ratios=True, people=True, epsilon=2.0
+        roles={"age": "secret", "town": "publish"}, bins={"age": "30,60"}, ratios=True, prior="population", epsilon=2.0
     ),
 }
 

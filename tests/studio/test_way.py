@@ -68,6 +68,11 @@ def published(studio: Running, chromium: Browser, people: Path, tmp_path_factory
     tab.shows("ε = 1.5")
     saved(tab)
     on(tab, "cost")
+    tab.shows("A published model needs more rows")  # 600 are too few
+    at(tab, "promise")
+    tab.click("input[name=prior][value=table]")
+    saved(tab)
+    on(tab, "cost")
     tab.until(DONE)
     on(tab, "publish")
     tab.shows("This is not promised")
@@ -263,7 +268,19 @@ def test_a_studio_that_is_killed_while_it_publishes_leaves_nothing_half_written(
                 assert time.monotonic() < end
                 time.sleep(0.05)
     assert [path.name for path in out.parent.iterdir() if not HIDDEN.fullmatch(path.name)] == []
-    asked = ["sanitise", str(people), "--secret", "job", "--publish", "town", "--epsilon", "1", "--into", str(out)]
+    asked = [
+        "sanitise",
+        "--prior=table",
+        str(people),
+        "--secret",
+        "job",
+        "--publish",
+        "town",
+        "--epsilon",
+        "1",
+        "--into",
+        str(out),
+    ]
     subprocess.run([sys.executable, "-m", "privacyfunnel", *asked], check=True, timeout=LONGEST)
     assert (out / "public" / "sanitised.csv").exists()
     assert list(out.parent.iterdir()) == [out]  # the next run cleared it away

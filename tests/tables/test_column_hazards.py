@@ -137,7 +137,7 @@ def test_few_rows_show_nothing(rows: int) -> None:
 def test_a_release_refuses_a_hazard_until_it_is_allowed(tmp_path: Path) -> None:
     name, entries = COLUMNS["date by the day"]
     frame = with_column(name, entries)
-    spec = ReleaseSpec(secret="s", publish=[name], epsilon=1, method="randomised-response")
+    spec = ReleaseSpec(prior="table", secret="s", publish=[name], epsilon=1, method="randomised-response")
     with pytest.raises(ColumnError, match=f"'{name}' holds dates by the day.*allow"):
         sanitise(frame, spec)
     with pytest.raises(ColumnError, match="holds dates"):

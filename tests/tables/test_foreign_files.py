@@ -86,7 +86,9 @@ def test_the_way_through_the_command_from_a_workbook_to_estimates(
 ) -> None:
     people = [["town", "ill"], *([["Köln", "Århus", "Liège"][i % 3], i % 2 * (i % 3)] for i in range(120))]
     path, into = workbook(tmp_path / "people.xlsx", {"all": people}), tmp_path / "out"  # type: ignore[dict-item]
-    found_by(capsys, "sanitise", path, "-s", "ill", "-p", "town", "-e", 1, "--into", into, "--no-report")
+    found_by(
+        capsys, "sanitise", "--prior=table", path, "-s", "ill", "-p", "town", "-e", 1, "--into", into, "--no-report"
+    )
     assert (into / "public" / "sanitised.csv").read_bytes().startswith(b"\xef\xbb\xbftown,")
     assert found_by(
         capsys, "audit", into / "owner" / "protocol.json", path, "--sanitised", into / "public" / "sanitised.csv"
@@ -143,7 +145,9 @@ def test_titles_above_the_names_of_a_sheet_are_found_and_skipped(tmp_path: Path)
 def test_a_column_that_is_not_there_is_answered_with_those_that_are(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("a,b\n1,2\n")
     with pytest.raises(ColumnError, match=r"no column 'zzz' among 2\. They are a, b\."):
-        sanitise_file(tmp_path / "t.csv", ReleaseSpec(secret="zzz", publish="a", into=tmp_path / "out"))
+        sanitise_file(tmp_path / "t.csv", ReleaseSpec(prior="table", secret="zzz", publish="a", into=tmp_path / "out"))
     (tmp_path / "bare.csv").write_text("Ann,1965\nBob,1970\n")  # names are a person's record
     with pytest.raises(ColumnError, match=r"no column 'zzz' among 2\.$"):
-        sanitise_file(tmp_path / "bare.csv", ReleaseSpec(secret="zzz", publish="a", into=tmp_path / "out"))
+        sanitise_file(
+            tmp_path / "bare.csv", ReleaseSpec(prior="table", secret="zzz", publish="a", into=tmp_path / "out")
+        )

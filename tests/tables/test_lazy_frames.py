@@ -21,7 +21,13 @@ PEOPLE = pl.DataFrame(
         "id": [f"p{i}" for i in range(300)],
     }
 )
-ASKED: dict[str, Any] = {"secret": "job", "publish": "town", "epsilon": 0.3, "method": "randomised-response"}
+ASKED: dict[str, Any] = {
+    "prior": "table",
+    "secret": "job",
+    "publish": "town",
+    "epsilon": 0.3,
+    "method": "randomised-response",
+}
 KINDS: dict[str, tuple[type[Any], Callable[[pl.DataFrame], Any], Callable[[Any], pl.DataFrame]]] = {
     "polars": (pl.LazyFrame, lambda rows: rows.lazy(), lambda lazy: lazy.collect()),
     "duckdb": (duckdb.DuckDBPyRelation, lambda rows: duckdb.from_arrow(rows.to_arrow()), lambda lazy: lazy.pl()),
@@ -70,7 +76,7 @@ def test_quantiles_are_found_from_the_rows_of_a_lazy_frame(kind: str) -> None:
 
 def test_what_a_lazy_frame_cannot_give_is_said() -> None:
     with pytest.raises(ColumnError, match="no column 'jbo'"):
-        design(PEOPLE.lazy(), secret="jbo", publish="town", epsilon=1)
+        design(PEOPLE.lazy(), prior="table", secret="jbo", publish="town", epsilon=1)
     with pytest.raises(TableError, match="must have rows"):
         sanitise(PEOPLE.lazy().filter(pl.col("age") > 9), ReleaseSpec(**ASKED))
     with pytest.raises(TableError, match="must be a frame"):

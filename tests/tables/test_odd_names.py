@@ -51,6 +51,7 @@ def names(native: Any) -> list[str]:
 
 def order(secret: str, *publish: str, keep: tuple[str, ...] = (), method: str = "randomised-response") -> ReleaseSpec:
     return ReleaseSpec(
+        prior="table",
         secret=(secret,),
         publish=publish,
         promise=LIP(1),
@@ -112,13 +113,23 @@ def test_frames_keep_publish_and_hide_odd_names(library: Callable[..., Any], odd
     kept = sanitise(
         native,
         ReleaseSpec(
-            secret="other", publish="plain", keep=odd, accept_kept=True, promise=LIP(1), method="randomised-response"
+            prior="table",
+            secret="other",
+            publish="plain",
+            keep=odd,
+            accept_kept=True,
+            promise=LIP(1),
+            method="randomised-response",
         ),
     )
     assert names(kept.table) == ["plain", odd]
-    shown = sanitise(native, ReleaseSpec(secret="other", publish=odd, promise=LIP(1), method="randomised-response"))
+    shown = sanitise(
+        native, ReleaseSpec(prior="table", secret="other", publish=odd, promise=LIP(1), method="randomised-response")
+    )
     assert names(shown.table) == [odd]
-    hidden = sanitise(native, ReleaseSpec(secret=odd, publish="plain", promise=LIP(1), method="randomised-response"))
+    hidden = sanitise(
+        native, ReleaseSpec(prior="table", secret=odd, publish="plain", promise=LIP(1), method="randomised-response")
+    )
     assert names(hidden.table) == ["plain"]
     assert hidden.sealed.domain.secret_columns == (odd,)
 
@@ -134,7 +145,10 @@ def test_combinations_that_join_to_one_label_are_told_apart() -> None:
     frame = pl.DataFrame(rows, schema=["s", "x", "z"], orient="row")
     for sets in ("column", "indicators"):
         release = sanitise(
-            frame, ReleaseSpec(secret="s", publish=["x", "z"], promise=LIP(1), method="unary-encoding", sets=sets)
+            frame,
+            ReleaseSpec(
+                prior="table", secret="s", publish=["x", "z"], promise=LIP(1), method="unary-encoding", sets=sets
+            ),
         )
         law = release.sealed.mechanism
         assert isinstance(law, UnaryEncodingMechanism)
@@ -164,7 +178,17 @@ def test_quotes_commas_and_line_ends_in_a_header_are_read(tmp_path: Path, suffix
 
 def test_the_command_takes_a_name_with_a_comma_in_double_quotes(tmp_path: Path) -> None:
     write_table(tmp_path / "people.csv", [people("last, first")])
-    words = ["sanitise", tmp_path / "people.csv", "-s", "other", "-p", '"last, first",plain', "-e", 1]
+    words = [
+        "sanitise",
+        "--prior=table",
+        tmp_path / "people.csv",
+        "-s",
+        "other",
+        "-p",
+        '"last, first",plain',
+        "-e",
+        1,
+    ]
     done = run(*words, "--into", tmp_path / "out", "--no-report", "--method", "randomised-response")
     assert done.returncode == 0, done.stderr
     assert open_table(tmp_path / "out" / "public" / "sanitised.csv").columns == ("last, first", "plain")

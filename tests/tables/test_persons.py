@@ -31,7 +31,19 @@ def visits(tmp_path: Path) -> Path:
 
 
 def words(visits: Path, *more: object) -> list[object]:
-    return ["sanitise", visits, "-s", "health", "-e", 1, "--into", visits.parent / "out", "--no-report", *more]
+    return [
+        "sanitise",
+        "--prior=table",
+        visits,
+        "-s",
+        "health",
+        "-e",
+        1,
+        "--into",
+        visits.parent / "out",
+        "--no-report",
+        *more,
+    ]
 
 
 def test_each_person_is_one_row_and_drawn_once(visits: Path, capsys: pytest.CaptureFixture[str]) -> None:

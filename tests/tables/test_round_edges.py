@@ -94,6 +94,7 @@ def test_no_persons_number_stands_in_the_files(
     out = tmp_path / "out"
     words = [
         "sanitise",
+        "--prior=table",
         tmp_path / "people.csv",
         "--secret",
         "salary",

@@ -159,6 +159,7 @@ def _arguments(
             publish=[at.name for at in sealed.domain.attributes],
             keep=number,
             accept_kept=True,  # a number for every row, which pairs them
+            prior="table",
             promise=sealed.promise.name.lower(),
             epsilon=sealed.promise.epsilon,
             method=method,

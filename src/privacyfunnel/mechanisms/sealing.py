@@ -130,23 +130,28 @@ class SealedProtocol:
     @property
     def design_epsilon(self) -> float | None:
         """The ε of the noise in the counts that it was computed from; None if they were exact."""
+        return None if self._noise_epsilon is None else float(self._noise_epsilon)
+
+    @property
+    def _noise_epsilon(self) -> Fraction | None:
         if self.model is not None:
-            return float(self.model.epsilon)
+            return self.model.epsilon
         population = self.promise.population
-        design = None if population is None else population.rule.design_epsilon
-        return None if design is None else float(design)
+        return None if population is None else population.rule.design_epsilon
+
+    def _add_noise(self, epsilon: float) -> float:
+        """ε of records and counts together, not below their sum, to twelve digits."""
+        return math.ceil((Fraction(epsilon) + (self._noise_epsilon or 0)) * 10**12) / 10**12
 
     @property
     def total_epsilon(self) -> float:
-        """ε of all that is published together with a model; else of the records."""
-        return self.promise.epsilon if self.model is None else float(self.model.total)
+        """ε of all that is published together where counts got noise; else of the records."""
+        return self.promise.epsilon if self._noise_epsilon is None else self._add_noise(self.promise.epsilon)
 
     @property
     def certified_total(self) -> float:
         """What was certified of all that is published: for the owner, since it follows from the counts of the table."""
-        if self.model is None:
-            return self.epsilon
-        return math.nextafter(float(self.model.total) - self.promise.epsilon + self.epsilon, math.inf)
+        return self.epsilon if self._noise_epsilon is None else self._add_noise(self.epsilon)
 
     def certified_inputs(self, law: Mechanism, joint: Joint, secrets: Sequence[str] = ()) -> tuple[Mechanism, Joint]:
         """What the promise is checked on, for a table that was found again among the inputs of the mechanism.

@@ -28,14 +28,9 @@ from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.uses.ordinal_scale import Orders
 from privacyfunnel.model.uses.use import Information, Use, UseValue
 from privacyfunnel.names import validate_roles
-from privacyfunnel.release.model_design import FittedModel, fit_model
+from privacyfunnel.release.model_design import FittedModel, fit_model, fit_population
 from privacyfunnel.release.population_scope import extend_effort, obstacle, rows_only_worth
-from privacyfunnel.release.private_design import (
-    design_statements,
-    make_private_design,
-    model_scope_statement,
-    share_statements,
-)
+from privacyfunnel.release.private_design import design_statements, model_scope_statement, share_statements
 from privacyfunnel.release.wide_design import FittedWideModel, fit_wide, is_wide, seal_wide
 from privacyfunnel.spec import ReleaseSpec
 from privacyfunnel.spec.checks import find_source
@@ -138,6 +133,7 @@ def design(
     use: Use | str | None = None,
     bins: Sequence[Any] | Mapping[str, Any] = (),
     merge_rare: int | Mapping[str, int] | None = None,
+    prior: str | None = None,
 ) -> SealedProtocol:
     """The sealed protocol for a frame (anything narwhals reads), of which only counts are used; nothing is drawn.
 
@@ -156,6 +152,7 @@ def design(
         use=use,
         bins=bins,
         merge_rare=merge_rare,
+        prior=prior,
     ).require_columns()
     table = frame_by_persons(frame_table(frame), spec.person, spec.person_row, (*spec.secret, *spec.publish))
     if spec.counts is not None:
@@ -163,7 +160,7 @@ def design(
     check_hazards(table, spec)
     contingency = None
     if spec.domain_file is None:
-        contingency = count_in_engine(table, spec.secret, spec.publish, spec.bin_rules, spec.merges)
+        contingency = count_in_engine(table, spec.secret, spec.publish, spec.bin_rules, spec.counted_merges)
     contingency = contingency or count_table(table, spec).contingency
     return design_from_counts(contingency, spec).sealed
 
@@ -225,7 +222,7 @@ def _count_table_contingency(table: Table, spec: ReleaseSpec) -> Contingency:
     if spec.domain_file is not None or spec.counts is None:
         raise ParameterError("A private design adds its noise to counts of rows; give it the table itself.")
     return contingency_from_counts(
-        table, spec.counts, secret=spec.secret, publish=spec.publish, bins=spec.bin_rules, merges=spec.merges
+        table, spec.counts, secret=spec.secret, publish=spec.publish, bins=spec.bin_rules, merges=spec.counted_merges
     )
 
 
@@ -239,7 +236,7 @@ def count_table(table: Table, spec: ReleaseSpec) -> Encoding:
     if spec.domain_file is not None:
         wide = spec.publishes_model and is_wide(spec)
         return spec.domain_file.encode(table, secret=secret, publish=publish, keep=keep, ids=ids, unlisted=wide)
-    bins, merges = spec.bin_rules, spec.merges
+    bins, merges = spec.bin_rules, spec.counted_merges
     return encode(table, secret=secret, publish=publish, bins=bins, merges=merges, keep=keep, ids=ids)
 
 
@@ -250,7 +247,7 @@ def design_from_counts(
 
     Where columns are `kept` beside what is published, the promise is about both together.
     """
-    private, asked = make_private_design(spec), spec.options(progress)
+    asked = spec.options(progress)
     begun = time.monotonic()
     why_not, alone = "", None
     fitted: FittedModel | FittedWideModel | None = None
@@ -264,8 +261,8 @@ def design_from_counts(
         contingency, joint = fitted.contingency, fitted.joint
         asked = replace(asked, orders=_named_orders(asked.orders, joint))
         found = _run_method(spec, joint, fitted.promise, asked)
-    elif private is not None:  # from here on nothing of the table is looked at but these counts
-        joint, promise = private.draw_noisy_joint(contingency, spec.promise_value, spec.confidence, spec.seed)
+    elif spec.is_private_design:  # from here on nothing of the table is looked at but noisy counts
+        joint, promise = fit_population(contingency, spec)
         found = _run_method(spec, joint, promise, asked)
     elif not spec.population_if_possible:
         joint = check_joint(contingency)

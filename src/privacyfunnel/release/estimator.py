@@ -61,6 +61,7 @@ class Sanitiser:
                 secret=secret,
                 publish=table.columns,
                 promise=self.promise or LIP(1.0),
+                prior=None if self.population else "table",
                 population=self.population,
                 method=self.method,
                 as_=self.as_,

@@ -8,23 +8,25 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from privacyfunnel.arrays import BoolArray, FloatArray, IntArray
-from privacyfunnel.errors import ParameterError, SizeError
+from privacyfunnel.errors import ColumnError, ParameterError, SizeError
 from privacyfunnel.formatting import format_number
 from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.exact_arithmetic import float_below
+from privacyfunnel.model.credal.noisy_sample_rule import NoisySampleRule
+from privacyfunnel.model.credal.sample_rule import RARE, check_confidence
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.promises import Promise
+from privacyfunnel.model.promises import Population, PopulationPromise, Promise
 from privacyfunnel.model.published.noise import NOISES, NoiseSource, OwnNoise
-from privacyfunnel.model.published.noisy_counts import check_design_epsilon
+from privacyfunnel.model.published.noisy_counts import NoisyCounts, check_design_epsilon
 from privacyfunnel.model.published.published_model import PublishedModel
 from privacyfunnel.model.published.table_model import (
     DELTA,
@@ -38,7 +40,7 @@ from privacyfunnel.model.published.table_model import (
 )
 from privacyfunnel.model.secret_merge import merge_secrets
 from privacyfunnel.names import OTHER, unique_label
-from privacyfunnel.release.private_design import MOST_CELLS
+from privacyfunnel.spec.kinds import ALL_COLUMNS
 
 if TYPE_CHECKING:
     from privacyfunnel.spec import ReleaseSpec
@@ -54,6 +56,9 @@ FOR_OTHERS = Fraction(1, 5)  # … and of ε_c, for what became `other`, where t
 LARGEST_TOTAL = 30  # with which labels are found: chances below 1e-24 are not told apart
 LEAST_LEFT = Fraction(1, 1000)  # of ε for the records
 SURE_OF_OTHERS = 2  # standard deviations of noise that `other` must have to be a value of the model
+FOR_POPULATION = Fraction(1, 3)  # of the whole ε, for the counts by which a population is promised
+CONFIDENCE = 0.95  # unless another was asked for
+MOST_CELLS = 1 << 16  # of counts that get noise: a second or two of exact draws
 MOST_NOISE = 1  # of the rows: with more of it p̃ says nothing
 
 Noise = Callable[[Fraction], NoiseSource]
@@ -93,28 +98,20 @@ class _NoisyTable:
 
 def fit_model(table: Contingency, spec: ReleaseSpec) -> FittedModel:
     """The model of a table, and the promise for records with respect to it."""
-    promise = spec.promise_value
-    total = Fraction(str(promise.epsilon))
-    fixed = None if spec.design_epsilon is None else check_design_epsilon(spec.design_epsilon)
-    if fixed is not None and total - fixed < LEAST_LEFT:
-        raise ParameterError(
-            f"{hint('design_epsilon')} is a part of the whole ε = {format_number(promise.epsilon)}; it is "
-            f"{format_number(float(fixed))}. Give the model less, or ask for a larger ε."
-        )
-    if total / 2 < Fraction(1, 1000):
-        raise _few_rows(f"ε = {format_number(promise.epsilon)} leaves no ε for a model", "0.1")
+    promise, budget = spec.promise_value, _make_budget(table, spec)
+    total = budget.total
     if total > LARGEST_TOTAL and spec.domain_file is None:
         raise ParameterError(
             f"Labels are found through noise for ε of at most {LARGEST_TOTAL}; it is {format_number(promise.epsilon)}. "
             f"Name labels in a domain file ({hint('domain', 'domain.json')}), or use a smaller ε."
         )
-    noise, budget = noise_source(spec), _Budget(total, int(table.weights.sum()), fixed)
+    noise, fewest = noise_source(spec), _fewest_rows(spec)
     if spec.domain_file is not None:
         noisy = _count_given(table, budget, noise)
     elif len(table.published.codings) == 1:
-        noisy = _find_one(_fill(table), budget, noise)
+        noisy = _find_one(_fill(table), budget, noise, fewest)
     else:
-        noisy = _find_several(_fill(table), budget, noise)
+        noisy = _find_several(_fill(table), budget, noise, fewest)
     groups = pool_secrets(noisy.cells.sum(axis=1), noisy.variance.sum(axis=1), budget.rows)
     if len(groups) < 2:
         raise _few_rows("all values of the secret are rare, or all but one", _enough(budget, noisy.cells.size))
@@ -136,6 +133,24 @@ def fit_model(table: Contingency, spec: ReleaseSpec) -> FittedModel:
     return FittedModel(noisy.contingency, model, joint, promise.with_epsilon(float_below(left)))
 
 
+def fit_population(table: Contingency, spec: ReleaseSpec) -> tuple[Joint, Promise]:
+    """Noisy counts of a domain that is given, to design for, and the promise about the people as far as they tell."""
+    for role, size in zip(("secret", "published"), table.weights.shape, strict=True):
+        if size < 2:
+            raise ColumnError(
+                f"what is {role} must have at least two labels; the domain lists one. List others that anybody might "
+                "have, or name another column."
+            )
+    _refuse_size(table.weights)
+    budget = _make_budget(table, spec)
+    epsilon = budget.fixed or budget.total * FOR_POPULATION
+    counts = NoisyCounts.draw(table.weights, epsilon, noise_source(spec))
+    joint = Joint.from_contingency(replace(table, weights=counts.weights))
+    rule = NoisySampleRule(counts, check_confidence(spec.confidence or CONFIDENCE), RARE)
+    promise = spec.promise_value.with_epsilon(float_below(budget.total - epsilon))
+    return joint, PopulationPromise(promise, Population(rule, counts.rows), joint)
+
+
 def group_table(table: Contingency, model: PublishedModel) -> tuple[Joint, IntArray]:
     """A table's own counts by the groups of a model that list secrets, and which of its values occur in them."""
     listed = {label for group in model.groups for label in group}
@@ -150,6 +165,21 @@ def group_table(table: Contingency, model: PublishedModel) -> tuple[Joint, IntAr
     )
     joint = Joint.from_contingency(occurring)
     return merge_secrets(joint, model.group_of(joint.secrets)), x
+
+
+def _make_budget(table: Contingency, spec: ReleaseSpec) -> _Budget:
+    """What there is to share: the whole ε, of which the owner may have fixed the part for counts."""
+    whole = spec.promise_value.epsilon
+    total = Fraction(str(whole))
+    fixed = None if spec.design_epsilon is None else check_design_epsilon(spec.design_epsilon)
+    if fixed is not None and total - fixed < LEAST_LEFT:
+        raise ParameterError(
+            f"{hint('design_epsilon')} is a part of the whole ε = {format_number(whole)}; it is "
+            f"{format_number(float(fixed))}. Give the counts less, or ask for a larger ε."
+        )
+    if total / 2 < Fraction(1, 1000):
+        raise _few_rows(f"ε = {format_number(whole)} leaves no ε for a model", f"Try {hint('epsilon', 0.1)}")
+    return _Budget(total, int(table.weights.sum()), fixed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,13 +218,14 @@ def _count_given(table: Contingency, budget: _Budget, noise: Noise) -> _NoisyTab
     return _NoisyTable(table, cells, variance, table.secret_labels, epsilon, Fraction(0))
 
 
-def _find_one(table: Contingency, budget: _Budget, noise: Noise) -> _NoisyTable:
+def _find_one(table: Contingency, budget: _Budget, noise: Noise, fewest: Mapping[str, int]) -> _NoisyTable:
     """The counts of one column, which say themselves which labels are public; all others are counted as one."""
     epsilon, coding = budget.for_counts_and_labels, table.published.codings[0]
     for_others = Fraction(0) if coding.edges else epsilon * FOR_OTHERS
     inner = noise((epsilon - for_others) / 2)
     counted, _ = _noisy(table.weights, inner, None)
     rows, columns = LabelTests(inner.rate, budget.total).find(table.weights, counted, (False, bool(coding.edges)))
+    columns &= _enough_rows(coding, counted[rows].sum(axis=0), fewest)
     others, variance = np.zeros((int(rows.sum()), 0), dtype=np.int64), np.zeros((int(rows.sum()), 0))
     if for_others:
         outside = table.weights[np.ix_(rows, ~columns)].sum(axis=1, keepdims=True)
@@ -217,7 +248,7 @@ def _find_one(table: Contingency, budget: _Budget, noise: Noise) -> _NoisyTable:
     return _NoisyTable(found, cells, variances, _labels(table, rows), epsilon, DELTA)
 
 
-def _find_several(table: Contingency, budget: _Budget, noise: Noise) -> _NoisyTable:
+def _find_several(table: Contingency, budget: _Budget, noise: Noise, fewest: Mapping[str, int]) -> _NoisyTable:
     """Labels from counts of the secret with each column, then counts of all combinations of those that were found."""
     variable = table.published
     source = noise(budget.for_labels / 2 / len(variable.codings))
@@ -229,6 +260,7 @@ def _find_several(table: Contingency, budget: _Budget, noise: Noise) -> _NoisyTa
         np.add.at(pair.T, variable.combos[:, j], table.weights.T)
         counted, _ = _noisy(pair, source, None)
         found, columns = tests.find(pair, counted, (False, bool(coding.edges)))
+        columns &= _enough_rows(coding, counted[found].sum(axis=0), fewest)
         left = budget.rows - int(counted[np.ix_(found, columns)].sum())
         noise_left = math.sqrt(found.sum() * columns.sum() * noise_variance(source.rate))
         others = left >= max(few_rows(budget.rows), SURE_OF_OTHERS * noise_left)
@@ -252,15 +284,41 @@ def _refuse_noise(cells: int, rate: Fraction, budget: _Budget) -> None:
 
 def _noisy(counts: IntArray, source: NoiseSource, budget: _Budget | None) -> tuple[IntArray, FloatArray]:
     """Counts with noise, and its variance."""
-    if counts.size > MOST_CELLS:
-        raise SizeError(
-            f"a published model counts at most {MOST_CELLS:,} pairs of a secret and a value; this table has "
-            f"{counts.size:,}. Publish fewer columns, or use coarser bins ({hint('bins', 'NAME=prefix:3')})."
-        )
+    _refuse_size(counts)
     if budget is not None:
         _refuse_noise(counts.size, source.rate, budget)
     drawn = np.array(source.draw(counts.size), dtype=np.int64).reshape(counts.shape)
     return counts + drawn, np.full(counts.shape, noise_variance(source.rate))
+
+
+def _refuse_size(counts: IntArray) -> None:
+    """Refuse more counts than get noise in a second or two."""
+    if counts.size > MOST_CELLS:
+        raise SizeError(
+            f"a published model counts at most {MOST_CELLS:,} pairs of a secret and a value; this table has "
+            f"{counts.size:,}. Publish fewer columns, use coarser bins ({hint('bins', 'NAME=prefix:3')}), or use "
+            f"{hint('prior', 'table')}, whose mechanism is for your eyes only."
+        )
+
+
+def _fewest_rows(spec: ReleaseSpec) -> Mapping[str, int]:
+    """How many rows a value of each published column must have by noisy counts, where the owner said so."""
+    rare: Any = spec.merge_rare
+    if rare is None:
+        return {}
+    named: Mapping[str, int] = rare if isinstance(rare, Mapping) else {ALL_COLUMNS: rare}
+    strange = [column for column in named if column not in (*spec.publish, ALL_COLUMNS)]
+    if strange:
+        raise ParameterError(
+            f"{hint('merge_rare')} names '{strange[0]}', which is not published. Rare values of the secret are one "
+            "group in a published model. Leave it out."
+        )
+    return {column: named.get(column, named.get(ALL_COLUMNS, 0)) for column in spec.publish}
+
+
+def _enough_rows(coding: Coding, totals: IntArray, fewest: Mapping[str, int]) -> BoolArray:
+    """Which values have as many rows as the owner asks for; bins, which are public, all have."""
+    return np.array(totals >= (-np.inf if coding.edges else fewest.get(coding.column, -np.inf)), dtype=bool)
 
 
 def _labels(table: Contingency, rows: BoolArray) -> tuple[str, ...]:
@@ -323,14 +381,15 @@ def noise_source(spec: ReleaseSpec) -> Noise:
 
 
 def _enough(budget: _Budget, cells: int = 0) -> str:
-    """An ε that would do, rounded up."""
+    """An ε that would do, rounded up, or as many rows as it would do for."""
     needed = 4 * cells / budget.rows if cells else 2 * ROWS_TO_FIND_LABELS / budget.rows
-    return f"{max(needed, 2 * float(budget.total)):.2g}"
+    epsilon = f"{max(needed, 2 * float(budget.total)):.2g}"
+    rows = math.ceil(float(epsilon) / float(budget.total) * budget.rows)
+    return f"Try {hint('epsilon', epsilon)} or {float(f'{rows:.2g}'):,.0f} rows"
 
 
 def _few_rows(why: str, enough: str) -> ParameterError:
     return ParameterError(
-        f"A published model needs more rows, a larger ε or fewer values: {why}. Try {hint('epsilon', enough)}, name "
-        f"labels in a domain file ({hint('domain', 'domain.json')}), or use {hint('prior', 'table')}, whose "
-        "mechanism is for your eyes only."
+        f"A published model needs more rows, a larger ε or fewer values: {why}. {enough}, name labels in a domain file "
+        f"({hint('domain', 'domain.json')}), or use {hint('prior', 'table')}, whose mechanism is for your eyes only."
     )

@@ -1,85 +1,17 @@
-"""Private design: a protocol from differentially private counts, and from nothing else of the table.
-
-Labels and bins come from a domain file, the number of rows is public, and everything that the protocol file states
-(prior, information, bound, method, certificate) is computed from the noisy counts, so that by post-processing the file
-tells no more of anybody than they do (docs/theory.md, the theorem on private designs).
-"""
+"""What a mechanism and its codebook may give away, in sentences."""
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from fractions import Fraction
-from functools import partial
 from typing import TYPE_CHECKING
 
-from privacyfunnel.errors import ColumnError, ParameterError, SizeError
 from privacyfunnel.formatting import format_epsilon, format_number
 from privacyfunnel.hints import hint
-from privacyfunnel.model.credal.noisy_sample_rule import NoisySampleRule
 from privacyfunnel.model.credal.odds_range import OddsRange
-from privacyfunnel.model.credal.sample_rule import RARE, check_confidence
-from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.promises import Population, PopulationPromise, Promise
-from privacyfunnel.model.published.noise import NOISES, NoiseSource, OwnNoise
-from privacyfunnel.model.published.noisy_counts import NoisyCounts, check_design_epsilon
 from privacyfunnel.names import format_names
 
 if TYPE_CHECKING:
     from privacyfunnel.mechanisms.sealing import SealedProtocol
     from privacyfunnel.model.published.published_model import PublishedModel
-    from privacyfunnel.spec import ReleaseSpec
-    from privacyfunnel.tables.coding.contingency import Contingency
-
-MOST_CELLS = 1 << 16  # of counts that get noise: a second or two of exact draws
-CONFIDENCE = 0.95  # unless another was asked for
-
-
-@dataclass(frozen=True, slots=True)
-class PrivateDesign:
-    """What the owner asks of a private design."""
-
-    epsilon: Fraction  # ε_c
-    noise: str = "own"  # or opendp
-    rare: int = RARE
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", check_design_epsilon(self.epsilon))
-        if self.noise not in NOISES:
-            raise ParameterError(f"noise comes from {' or '.join(NOISES)}; not from '{self.noise}'.")
-
-    def draw_noisy_joint(
-        self, table: Contingency, promise: Promise, confidence: float | None = None, seed: int | None = None
-    ) -> tuple[Joint, Promise]:
-        """A noisy table to design for, and the promise about the people, as far as it knows them."""
-        weights = table.weights
-        if weights.size > MOST_CELLS:
-            raise SizeError(
-                f"a private design counts at most {MOST_CELLS:,} pairs of a secret and a combination of labels; this "
-                f"domain has {weights.size:,}. Publish fewer columns, or use coarser bins."
-            )
-        for role, size in zip(("secret", "published"), weights.shape, strict=True):
-            if size < 2:
-                raise ColumnError(
-                    f"what is {role} must have at least two labels; the domain lists one. List others that anybody "
-                    "might have, or name another column."
-                )
-        counts = NoisyCounts.draw(weights, self.epsilon, self._noise_source(seed))
-        joint = Joint.from_contingency(replace(table, weights=counts.weights))
-        rule = NoisySampleRule(counts, check_confidence(confidence or CONFIDENCE), self.rare)
-        return joint, PopulationPromise(promise, Population(rule, counts.rows), joint)
-
-    def _noise_source(self, seed: int | None) -> Callable[[Fraction], NoiseSource]:
-        """Where noise comes from; from a seed for tests only, and then the protocol is not for publication."""
-        return NOISES[self.noise] if seed is None else partial(OwnNoise, randbelow=random.Random(seed).randrange)
-
-
-def make_private_design(spec: ReleaseSpec) -> PrivateDesign | None:
-    """The private design that the spec asks for, if any."""
-    if spec.design_epsilon is None:
-        return None
-    return PrivateDesign(check_design_epsilon(spec.design_epsilon), spec.design_noise)
 
 
 def model_scope_statement(secret: str, odds: OddsRange | None) -> str:

@@ -41,6 +41,7 @@ def sanitise(
     use: Use | str | None = None,
     bins: Sequence[Any] | Mapping[str, Any] = (),
     merge_rare: int | Mapping[str, int] | None = None,
+    prior: str | None = None,
     keep: str | Sequence[str] = (),
 ) -> Release:
     """Sanitise a frame in memory (anything narwhals reads); `Release.table` is a frame of the same kind.
@@ -71,8 +72,11 @@ def sanitise(
         edges, a number so many quantiles, a mapping groups of values.
     merge_rare
         Publish values with fewer rows than this as `other`: a number for all columns, or `{"zip": 10}`.
+    prior
+        What beliefs are compared with: `"model"`, a model of noisy counts that is published with the mechanism, so that
+        ε covers all of it; `"table"`, the exact frequencies, whose mechanism is for the owner alone; `"population"`.
     keep
-        Columns to publish unchanged. The promise is about them and what is published together.
+        Columns to publish unchanged, with `prior="table"`. The promise is about them and what is published together.
     """
     from privacyfunnel.tables.readers.lazy_frames import frame_table
     from privacyfunnel.tables.readers.persons import frame_by_persons
@@ -86,6 +90,7 @@ def sanitise(
         use=use,
         bins=bins,
         merge_rare=merge_rare,
+        prior=prior,
         keep=keep,
     ).require_columns()
     used = (*spec.secret, *spec.publish, *spec.read_columns)

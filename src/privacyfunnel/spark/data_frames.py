@@ -44,12 +44,15 @@ def design(
     publish: str | Sequence[str] = (),
     epsilon: float | None = None,
     promise: Promise | str | None = None,
+    prior: str | None = None,
 ) -> SealedProtocol:
     """The sealed protocol for a data frame, from counts that the cluster makes; nothing is drawn.
 
     The spec and its shorthand are those of :func:`privacyfunnel.design`. Edges of bins must be given.
     """
-    spec = combine(spec, secret=secret, publish=publish, epsilon=epsilon, promise=promise).require_columns()
+    spec = combine(
+        spec, secret=secret, publish=publish, epsilon=epsilon, promise=promise, prior=prior
+    ).require_columns()
     refuse_persons(spec)
     columns = [*spec.secret, *spec.publish]
     counts = unique_label("rows", columns)
@@ -98,12 +101,13 @@ def sanitise(
     publish: str | Sequence[str] = (),
     epsilon: float | None = None,
     promise: Promise | str | None = None,
+    prior: str | None = None,
     row_id: str | None = None,
     into: str | None = None,
     file_format: str = PARQUET,
     force: bool = False,
 ) -> Sanitised:
     """Design a protocol for a data frame and draw its rows from it: :func:`design`, then :func:`apply`."""
-    spec = combine(spec, secret=secret, publish=publish, epsilon=epsilon, promise=promise, row_id=row_id)
+    spec = combine(spec, secret=secret, publish=publish, epsilon=epsilon, promise=promise, prior=prior, row_id=row_id)
     sealed = design(df, spec)
     return Sanitised(apply(sealed, df, spec, into=into, file_format=file_format, force=force), sealed)

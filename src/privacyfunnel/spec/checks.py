@@ -39,10 +39,10 @@ def check_promise(spec: Spec) -> None:
 
 
 def check_prior(spec: Spec) -> None:
-    """One prior; and what a published model has no room for."""
-    if spec.prior in (MODEL, TABLE) and spec.population is not None:
+    """One prior; what a published model has no room for is refused at once where it was named."""
+    if spec.prior == MODEL and spec.population is not None:
         raise ParameterError(
-            f"{hint('prior', spec.prior)} and {hint('population')} name two priors. Leave one of them out, or use "
+            f"{hint('prior', MODEL)} and {hint('population')} name two priors. Leave one of them out, or use "
             f"{hint('prior', POPULATION_PRIOR)}."
         )
     if spec.prior == TABLE and spec.design_epsilon is not None:
@@ -50,25 +50,46 @@ def check_prior(spec: Spec) -> None:
             f"{hint('prior', TABLE)} makes the mechanism from the counts themselves, {hint('design_epsilon')} from "
             f"counts with noise. Leave one of them out, or use {hint('prior', MODEL)}."
         )
-    if spec.prior != MODEL:
+    if spec.prior == MODEL:
+        check_model(spec)
+
+
+def check_model(spec: Spec) -> None:
+    """What a published model, the default prior, has no room for."""
+    if not spec.publishes_model:
         return
     refused = {
         "with_shares": (spec.with_shares, "a published model states its rows through noise alone; these are exact"),
-        "merge_rare": (spec.merge_rare is not None, "which values are rare is found through noise, and is not public"),
         "sees_secret": (spec.sees_secret, "the mechanism of a published model reads only what is published"),
         "keep": (bool(spec.keep), "a kept column is published as it is, and no ε would cover it"),
         "keep_order": (spec.keep_order, "the order of the table may say anything, and no ε would cover it"),
         "average_only": (spec.average_only, "an average alone has no ε that model and records could share"),
     }
+    default = "" if spec.prior == MODEL else ", the default"
     for name, (given, why) in refused.items():
         if given:
-            raise ParameterError(f"{hint(name)} does not go with {hint('prior', MODEL)}: {why}. Leave one of them out.")
+            raise ParameterError(
+                f"{hint(name)} does not go with {hint('prior', MODEL)}{default}: {why}. Leave it out, or use "
+                f"{hint('prior', TABLE)}, whose mechanism is for your eyes only."
+            )
     by_counts = [each.column for each in spec.bin_rules if each.quantiles]
     if by_counts:
         raise ParameterError(
             f"Quantiles of '{by_counts[0]}' are exact figures of the table; a published model needs edges that are "
-            f"public. Give some, such as {hint('bins', f'{by_counts[0]}=0,10,20')}."
+            f"public. Give some, such as {hint('bins', f'{by_counts[0]}=0,10,20')}, or use {hint('prior', TABLE)}, "
+            "whose mechanism is for your eyes only."
         )
+
+
+def check_population(spec: Spec) -> None:
+    """A promise for a population by counts with noise needs labels that were fixed before the sample was seen."""
+    if spec.publishes_model or spec.prior == TABLE or (spec.domain is not None and not spec.population_if_possible):
+        return
+    raise ParameterError(
+        f"{hint('prior', POPULATION_PRIOR)} must take labels and bins from a domain file, not from the table, and adds "
+        f"noise to its counts. Draft one with scan, edit it, and name it ({hint('domain', 'domain.json')}), with a "
+        f"confidence; or use {hint('prior', TABLE)}, whose mechanism is for your eyes only."
+    )
 
 
 def check_robust(spec: Spec) -> None:
@@ -88,25 +109,18 @@ def check_robust(spec: Spec) -> None:
 
 
 def check_private(spec: Spec) -> None:
-    """A private design needs public labels, and only it does; edges of bins are among them."""
-    if spec.prior == MODEL and spec.domain is None:
-        return
-    if spec.design_epsilon is None and spec.prior != MODEL:
-        if spec.domain is not None:
-            raise ParameterError(
-                "A domain file is for a private design; none was asked for. Give "
-                f"{hint('prior', MODEL)} or {hint('design_epsilon', 0.5)}, or leave out {hint('domain')}."
-            )
-        return
+    """A domain file is for counts with noise, and says all there is to say of labels and bins."""
     if spec.domain is None:
+        return
+    if not spec.is_private_design:
         raise ParameterError(
-            "A private design must take labels and bins from a domain file, not from the table; none was given. "
-            f"Draft one with scan, edit it, and name it: {hint('domain', 'domain.json')}."
+            "A domain file is for a mechanism made from counts with noise; none was asked for. Use "
+            f"{hint('prior', MODEL)}, or leave out {hint('domain')}."
         )
     if spec.with_shares:
         raise ParameterError(
             "A private design states its rows through noise alone; exact shares would undo that. Leave out "
-            f"{hint('with_shares')} or {hint('design_epsilon')}."
+            f"{hint('with_shares')}, or use {hint('prior', TABLE)}."
         )
     if spec.bins:
         raise ParameterError(
@@ -114,8 +128,8 @@ def check_private(spec: Spec) -> None:
         )
     if spec.merge_rare is not None or spec.merge_secrets:
         raise ParameterError(
-            "Values cannot be merged in a private design: which are rare is not public. Merge them in the table "
-            "and list the merged values in the domain file."
+            "Values cannot be merged where a domain file lists them. Merge them in the table and list the merged "
+            "values in the domain file."
         )
 
 
@@ -124,8 +138,6 @@ def check_kept(spec: Spec) -> None:
     if not spec.judged_columns:
         return
     others = (
-        ("design_epsilon", spec.design_epsilon is not None, "a private design looks at noisy counts only"),
-        ("prior", spec.prior == MODEL, "a published model looks at noisy counts only"),
         ("prior", spec.prior == POPULATION_PRIOR, "for a population they are not judged"),
         ("population", spec.population not in (None, "auto"), "for a population they are not judged"),
         ("average", spec.average is not None, "an average is about what is published alone"),

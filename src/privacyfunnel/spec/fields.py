@@ -175,9 +175,10 @@ HELP: Mapping[str, str] = {
     "published values.",
     "prior": "model: a model made from counts with noise, published with the mechanism: all files may be public "
     "and ε covers them together; table: the table's own frequencies, the mechanism is then for the owner alone; "
-    "population: those whom the rows are a sample of. Default: table.",
-    "population": "Also keep the promise, with this confidence, for the population that the rows are a random sample "
-    "of; auto: with 95 % where possible; none: for these rows only.",
+    "population: those whom the rows are a sample of, by counts with noise. Default: model.",
+    "population": "Keep the promise, with this confidence, for the population that the rows are a random sample of: by "
+    "noisy counts of a domain file, or with prior table by the table's own; auto, with prior table: with 95 % where "
+    "possible; none: not.",
     "robust": "Also keep the promise for everybody whose odds of a secret, given what is published, differ from the "
     "model's by at most this factor; any: for everybody who agrees with it on the shares of the secret and of what is "
     "published.",
@@ -200,8 +201,8 @@ HELP: Mapping[str, str] = {
     "age=bottom:18,top:85; dates visit=year (quarter, month, week, weekday; month:dmy where day and month"
     " could be swapped); codes icd=prefix:3; any icd=map:groups.csv (value;group;…; map:groups.csv:2 for "
     "a coarser level); or age=values.",
-    "merge_rare": "Publish values with fewer rows than this as 'other', and merge such bins with their neighbours: 10 "
-    "for all published columns, zip=10 for one.",
+    "merge_rare": "Publish values with fewer rows than this as 'other': 10 for all published columns, zip=10 for one. "
+    "A model counts with noise; without one bins are merged with their neighbours, too.",
     "merge_secrets": "Treat values of the secret as one: 'a,b,c=other'. Whether it is a, b or c is no longer "
     "protected.",
     "as_": "outcomes: the most likely value, a code, and a codebook; labels: groups of values as text; values: "
@@ -217,9 +218,8 @@ HELP: Mapping[str, str] = {
     "unknown": "Rows with values that the mechanism does not know: error, blur (as if they had a random value) or "
     "drop.",
     "accept_drift": "Publish rows on which more leaks than was promised; a notice beside them says so.",
-    "design_epsilon": "Make the mechanism from counts with noise of this ε; with a published model, how much of the "
-    "whole ε it gets.",
-    "domain": "The file of public labels and bins, as scan drafts it.",
+    "design_epsilon": "How much of the whole ε counts with noise get. Default: by expected error.",
+    "domain": "The file of public labels and bins, as scan drafts it. Default for a model: labels that many rows have.",
     "design_noise": "The source of noise: own, or opendp (an extra package).",
     "table": "The table, where no other is named: a file, or with a query a database.",
     "query": "The rows of a database: select … from …",

@@ -17,6 +17,8 @@ from privacyfunnel.hints import hint
 from privacyfunnel.spec.checks import (
     check_kept,
     check_key,
+    check_model,
+    check_population,
     check_prior,
     check_private,
     check_promise,
@@ -31,6 +33,7 @@ from privacyfunnel.spec.fields import (
     OUTCOMES,
     POPULATION_PRIOR,
     PRESETS,
+    TABLE,
     VALUES,
     SpecField,
     describe_fields,
@@ -166,6 +169,8 @@ class ReleaseSpec:
             if not columns:
                 raise ColumnError(f"at least one {role} column must be named; none was. Name one.")
         _ = self.promise_value
+        check_model(self)
+        check_population(self)
         return self
 
     def require_into(self) -> Path:
@@ -272,6 +277,11 @@ class ReleaseSpec:
         return make_merges(rare, self.merge_secrets)
 
     @property
+    def counted_merges(self) -> tuple[Merge, ...]:
+        """Those that are done before anything is counted: a model finds rare values through its noise."""
+        return replace(self, merge_rare=None).merges if self.publishes_model else self.merges
+
+    @property
     def of_secret(self) -> tuple[tuple[Bins, ...], tuple[Merge, ...]]:
         """The bins and merges of the secret alone."""
         bins = tuple(rule for rule in self.bin_rules if rule.column in self.secret)
@@ -296,13 +306,13 @@ class ReleaseSpec:
 
     @property
     def publishes_model(self) -> bool:
-        """Whether the prior is a model that is published with the mechanism."""
-        return self.prior == MODEL
+        """Whether the prior is a model that is published with the mechanism: the default."""
+        return self.prior == MODEL or (self.prior is None and self.population is None)
 
     @property
     def is_private_design(self) -> bool:
         """Whether the mechanism is made from noisy counts and may be published."""
-        return self.design_epsilon is not None or self.publishes_model
+        return self.prior != TABLE
 
     @property
     def read_columns(self) -> tuple[str, ...]:

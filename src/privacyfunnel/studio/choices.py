@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from privacyfunnel.errors import ColumnError, TableError
+from privacyfunnel.spec.fields import MODEL, POPULATION_PRIOR, TABLE
 from privacyfunnel.tables.readers.formats import AUTO_DETECT, Dialect
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class Choices:
     knows: bool = False  # an attacker may know some of the published columns
     ratios: bool = False  # any two secrets must be as good as alike, also rare ones
     epsilon: float = 1.0  # as it was asked for: of any two secrets, where `ratios`
-    people: bool = False  # promised to the people whom the rows are a sample of, too
+    prior: str = MODEL  # what beliefs are compared with: a published model, the table, or also its population
     use: str = ""  # what the table is to be best for; empty for what serves most, as the command line chooses
     time_limit: float | None = None  # seconds, where the best so far was taken
     into: str = ""  # the folder; empty for one beside the table
@@ -78,7 +79,12 @@ class Choices:
 
     @property
     def population(self) -> float | None:
-        return CONFIDENCE if self.people else None
+        return CONFIDENCE if self.prior == POPULATION_PRIOR else None
+
+    @property
+    def exact(self) -> bool:
+        """Whether the mechanism is made from the table's own counts, and is for the owner alone."""
+        return self.prior != MODEL or bool(self.columns(KEEP)) or any(rule.quantiles for rule in self.cuts)
 
     @property
     def promise(self) -> Promise:
@@ -129,6 +135,7 @@ class Choices:
             publish=self.columns(PUBLISH),
             epsilon=self.size,
             promise=self.promise_name,
+            prior=TABLE if self.exact else None,
             population=self.population,
             use=self.use or None,
             keep=self.columns(KEEP),

@@ -152,16 +152,24 @@ def few_rows(rows: int) -> float:
 def pool_secrets(totals: FloatArray, variance: FloatArray, rows: int) -> list[list[int]]:
     """Groups of secrets by noisy totals, whose noise has these variances: those with few rows are one, the last.
 
-    Where they have few rows together, the next rarest joins them. Fewer than two groups are left where all are rare.
+    Where they have few rows together, the next rarest joins them. Where one group would be left, secrets that stand out
+    of the noise are not rare. Fewer than two groups are left where none does, or one.
 
     >>> pool_secrets(np.array([900.0, 50.0, 500.0, 230.0]), np.full(4, 100.0), 10_000)
     [[0], [2], [1, 3]]
+    >>> pool_secrets(np.array([9900.0, 100.0]), np.full(2, 100.0), 10_000)
+    [[0], [1]]
     """
-    few = np.maximum(few_rows(rows), STANDARD_DEVIATIONS * np.sqrt(variance))
+    found = _pool(totals, variance, few_rows(rows))
+    return found if len(found) > 1 else _pool(totals, variance, 0.0)
+
+
+def _pool(totals: FloatArray, variance: FloatArray, least: float) -> list[list[int]]:
+    few = np.maximum(least, STANDARD_DEVIATIONS * np.sqrt(variance))
     order = np.argsort(totals, kind="stable").tolist()
     pool = [s for s in order if totals[s] < few[s]]
     for s in order:
-        together = max(few_rows(rows), STANDARD_DEVIATIONS * math.sqrt(variance[pool].sum()))
+        together = max(least, STANDARD_DEVIATIONS * math.sqrt(variance[pool].sum()))
         if not pool or totals[pool].sum() >= together:
             break
         if s not in pool:

@@ -10,6 +10,7 @@ from starlette.responses import HTMLResponse, Response
 from privacyfunnel.errors import check_epsilon
 from privacyfunnel.formatting import format_percent, format_places
 from privacyfunnel.model.promises import Promise
+from privacyfunnel.spec.fields import MODEL, POPULATION_PRIOR, TABLE
 from privacyfunnel.spec.text_forms import join_names
 from privacyfunnel.studio import pictures
 from privacyfunnel.studio.choices import PUBLISH, Choices
@@ -31,7 +32,7 @@ def start_today(session: Session) -> Job | None:
 
 def _scan_key(choices: Choices) -> Choices:
     """What a scan depends on."""
-    return replace(choices, into="", time_limit=None, use="", people=False)
+    return replace(choices, into="", time_limit=None, use="", prior=MODEL)
 
 
 def today_part(session: Session, job: Job) -> dict[str, Any]:
@@ -59,7 +60,7 @@ def _parse_form(form: Form) -> dict[str, Any]:
         "epsilon": check_epsilon(form["epsilon"]),
         "knows": form.get("knows") == "yes",
         "ratios": form.get("ratios") == "yes",
-        "people": form.get("people") == "yes",
+        "prior": form["prior"] if form.get("prior") in (TABLE, POPULATION_PRIOR) else MODEL,
     }
 
 

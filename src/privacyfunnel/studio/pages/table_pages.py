@@ -43,7 +43,7 @@ def choose_table(session: Session, source: TableFile) -> None:
     """Begin with this table."""
     before = session.choices
     session.choices = Choices(
-        source=source, knows=before.knows, ratios=before.ratios, epsilon=before.epsilon, people=before.people
+        source=source, knows=before.knows, ratios=before.ratios, epsilon=before.epsilon, prior=before.prior
     )
 
 
