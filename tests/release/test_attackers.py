@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import html
+import json
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,7 @@ import polars as pl
 import pytest
 
 from privacyfunnel.cli.release_summary import content, format_summary
+from privacyfunnel.errors import ParameterError
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LDP, LIP
 from privacyfunnel.release.findings import attacker_leaks
@@ -128,3 +131,43 @@ def test_what_takes_too_long_is_said_to_be_not_measured(monkeypatch: pytest.Monk
     found = release(prior="table").findings.attackers[-1]
     assert found.epsilon is None
     assert "Not measured" in found.answer
+
+
+def test_who_knows_the_values_of_a_person_finds_their_record_by_the_likeliest_output() -> None:
+    """Somebody who knows a person's values picks a row of the output that points at them most."""
+    counts = np.array([[3, 1, 0], [2, 0, 4]])
+    joint = Joint.from_counts(counts, ["s", "t"], ["x", "y", "z"])
+    law = released(LIP(0.5), ("city",)).sealed.mechanism.restrict_inputs(np.arange(3))
+    found = attacker_leaks.measure_linkage(law, joint)
+    assert (found.rows, found.unique, found.smallest) == (10, 1, 1)
+    listed = law.explicit_protocol(10**6)
+    assert listed is not None
+    q = np.asarray(listed.channel.todense())
+    seen = np.maximum(counts.sum(axis=0) @ q, 1.0)
+    best = (q / seen).max(axis=1)
+    assert math.isclose(found.found or 0.0, float(best @ counts.sum(axis=0)) / 10)
+    assert found.found_most == best.max()
+
+
+def test_the_disclosure_record_has_approval_criteria_and_model(tmp_path: Path) -> None:
+    board = {
+        "approved_by": "Board 7",
+        "purpose": "teaching",
+        "contact": "data@example.org",
+        "valid_until": "2027-12-31",
+    }
+    made = release(prior="model", **board)
+    record = json.loads((made.save(tmp_path / "out") / "owner" / "disclosure-record.json").read_text(encoding="utf-8"))
+    assert record["egress"] | board == record["egress"]
+    assert record["registry"]["privacy_model"] == "LIP about illness, not DP"
+    assert [each["name"] for each in record["criteria"]["inference"]] == FIVE
+    assert record["criteria"]["singling_out_and_linkability"]["unique"] == 0
+    page = html.unescape((tmp_path / "out" / "owner" / "report.html").read_text(encoding="utf-8"))
+    assert all(text in page for text in board.values())
+    assert "Who is in the table is not protected" in page
+    public = [
+        path.read_text(encoding="utf-8") for path in (tmp_path / "out" / "public").glob("*") if path.suffix != ".sig"
+    ]
+    assert not any("Board 7" in text for text in public)
+    with pytest.raises(ParameterError, match="valid_until must be a date"):
+        ReleaseSpec(valid_until="next year")

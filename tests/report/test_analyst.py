@@ -11,7 +11,7 @@ import pytest
 from privacyfunnel.designs.curve import Curve, Point
 from privacyfunnel.formatting import format_nats
 from privacyfunnel.model.joint import Attribute
-from privacyfunnel.report.analyst import analyst_view
+from privacyfunnel.report.analyst import analyst_view, error_table, group_errors
 from privacyfunnel.report.bars import divide_track, select_labels
 from privacyfunnel.report.changes import changes
 from privacyfunnel.report.cost_picture import costs_picture
@@ -61,7 +61,8 @@ def test_what_an_analyst_gets_is_told_for_every_column_and_one_cross_table() -> 
     assert found.cross.shares.sum() == pytest.approx(1)
     text = html.unescape(page("chain"))
     assert " × ".join(found.cross.columns) in text
-    assert all(str(told).removeprefix("each") in text for told in (*found.columns, found.cross))
+    assert all(cell in text for row in error_table(found) for cell in row)
+    assert [row[0] for row in error_table(found)] == ["city", "sex", "age", " × ".join(found.cross.columns)]
 
 
 def test_the_release_is_never_said_to_keep_more_than_the_best() -> None:
@@ -71,3 +72,17 @@ def test_the_release_is_never_said_to_keep_more_than_the_best() -> None:
     release = released(*KINDS["chain"])
     drawn = html.unescape(page("chain"))
     assert f"keeps {format_nats(release.sealed.information, down=True)}" in drawn
+
+
+def test_the_groups_that_bear_most_of_the_error_are_small_ones_whose_numbers_are_told_worst() -> None:
+    release = released(*KINDS["several"])
+    found = analyst_view(release.sealed, release.joint, release.rows)
+    shown = group_errors(found, release.rows)
+    relative = [float(each[3].removeprefix("± ").removesuffix(" %").replace(",", "")) for each in shown]
+    assert relative == sorted(relative, reverse=True)
+    worst = max(
+        (float(half / share), f"{each.columns[0]} = {labels[0]}")
+        for each in found.columns
+        for labels, share, half in zip(each.labels, each.shares, each.half_widths, strict=True)
+    )
+    assert shown[0][0] == worst[1]

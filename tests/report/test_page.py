@@ -29,7 +29,7 @@ from privacyfunnel.spec import ReleaseSpec
 from tests.commands import run
 from tests.report.released import HOSTILE, KINDS, OCCASION, QUICK, page, people, readme, released
 
-QUESTIONS = ["promised", "attacker", "analyst", "changed", "not-promised", "repeat"]
+QUESTIONS = ["promised", "attacker", "analyst", "changed", "board", "not-promised", "repeat"]
 README = ["promised", "estimate", "files", "cite", "changed", "not-promised", "made"]
 
 

@@ -21,7 +21,7 @@ from privacyfunnel.audits.draw_agreement import DrawAgreement, judge_draw
 from privacyfunnel.audits.matched_table import MatchedTable, find_row_order, secret_labels
 from privacyfunnel.audits.noise_audit import NoiseAudit, audit_model_noise, audit_noise
 from privacyfunnel.audits.published_file import FileAudit, audit_file
-from privacyfunnel.errors import ColumnError, GuaranteeError
+from privacyfunnel.errors import ColumnError, GuaranteeError, ParameterError
 from privacyfunnel.formatting import format_epsilon
 from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.input_domain import ColumnShares
@@ -29,8 +29,7 @@ from privacyfunnel.mechanisms.kept_leakage import KeptLeakage, kept_columns_erro
 from privacyfunnel.mechanisms.protocol_file import find_protocol
 from privacyfunnel.mechanisms.sealing import SealedProtocol, certify, exact_worst_leak
 from privacyfunnel.mechanisms.signatures import Signer, load_signed_protocol
-from privacyfunnel.model.published.published_model import PublishedModel
-from privacyfunnel.model.published.table_model import TableModel
+from privacyfunnel.model.published.table_model import PublishedModel, TableModel
 from privacyfunnel.notebook_html import facts_html
 from privacyfunnel.release.findings.attacker_leaks import SideChannel, side_channel
 from privacyfunnel.release.findings.composition_leakage import (
@@ -157,6 +156,11 @@ def audit(
     protocol, sanitised = find_protocol(protocol), None if sanitised is None else find_table(sanitised)
     sealed, signer = load_signed_protocol(protocol, sanitised, signed_by)
     check_secret(sealed, secret)
+    if not sealed.mechanism.lists_inputs:
+        raise ParameterError(
+            "Real or synthetic records are checked from the public files alone, and their table adds nothing. Name the "
+            "public folder, and no table."
+        )
     sealed.domain.check_secrets(merges)
     original = resolve_source(table).open(dialect)
     found = MatchedTable.match(original, sealed, bins, merges)

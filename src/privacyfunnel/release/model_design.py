@@ -27,11 +27,11 @@ from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Population, PopulationPromise, Promise
 from privacyfunnel.model.published.noise import NOISES, NoiseSource, OwnNoise
 from privacyfunnel.model.published.noisy_counts import NoisyCounts, check_design_epsilon
-from privacyfunnel.model.published.published_model import PublishedModel
 from privacyfunnel.model.published.table_model import (
     DELTA,
     LabelTests,
     MeasuredCounts,
+    PublishedModel,
     TableModel,
     few_rows,
     fit_groups,
@@ -117,7 +117,11 @@ def fit_model(table: Contingency, spec: ReleaseSpec) -> FittedModel:
         raise _few_rows("all values of the secret are rare, or all but one", _enough(budget, noisy.cells.size))
     counts = noisy.count_groups(groups)
     listed = [tuple(noisy.secrets[s] for s in group) for group in groups] + [()] * bool(noisy.delta)
-    left = total - noisy.epsilon
+    if promise.reads_labels and any(len(group) != 1 for group in listed):
+        raise ParameterError(
+            f"{promise.name} names values of the secret, which a published model merges where they are rare. Merge "
+            f"them first with {hint('merge_secrets')}, or ask for {hint('prior', 'table')}."
+        )
     model = TableModel(
         weights=fit_groups(counts, budget.rows if noisy.delta else None),
         groups=tuple(listed),
@@ -130,6 +134,13 @@ def fit_model(table: Contingency, spec: ReleaseSpec) -> FittedModel:
     )
     shown = Joint.from_contingency(replace(noisy.contingency, weights=np.ones_like(noisy.contingency.weights)))
     joint = model.joint(shown.attributes, shown.combos, shown.secret_name)
+    # What the model takes of ε it takes of every pair's own, which may be a part of ε.
+    left = total - noisy.epsilon / Fraction(promise.smallest_scale(joint.secrets))
+    if left <= 0:
+        raise ParameterError(
+            f"{promise.name} promises some pairs less than the model's ε = {format_number(float(noisy.epsilon))}. Give "
+            f"the model less with {hint('design_epsilon')}, or ask for {hint('prior', 'table')}."
+        )
     return FittedModel(noisy.contingency, model, joint, promise.with_epsilon(float_below(left)))
 
 

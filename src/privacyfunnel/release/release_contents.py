@@ -109,6 +109,40 @@ def _facts(release: Release) -> dict[str, Any]:
         },
         "protocol": audience(noisy=sealed.has_noisy_design),
         "signed_by": release.signed_by or None,
+        **_board_facts(release),
+    }
+
+
+def _board_facts(release: Release) -> dict[str, Any]:
+    """What a review asks: who approved it, by which criteria it was judged, and the fields of registers of releases.
+
+    `egress` has what SATRE 3.3 asks to be kept of an output; `registry` what the registry of DP deployments asks.
+    """
+    sealed, spec, model = release.sealed, release.spec, release.sealed.model
+    secret = " & ".join(sealed.domain.secret_columns)
+    odds = sealed.promise.odds
+    return {
+        "egress": {
+            "approved_by": spec.approved_by,
+            "purpose": spec.purpose,
+            "contact": spec.contact,
+            "valid_until": spec.valid_until,
+            "checks": [f"{sealed.promise.name} certified {sealed.mechanism.check_method}", "files by SHA-256, below"],
+        },
+        "criteria": {
+            "singling_out_and_linkability": release.findings.linkage.to_dict(),
+            "inference": [each.to_dict() for each in release.findings.attackers],
+        },
+        "registry": {
+            "privacy_model": f"{sealed.promise.name} about {secret}, not DP",
+            "unit_of_privacy": f"{secret} of one record",
+            "epsilon": sealed.total_epsilon,
+            "delta": 0.0 if model is None else float(model.delta),
+            "robust": None if odds is None else str(odds),
+            "trust": "the owner of the table randomises it; nobody else is trusted",
+            "data_product": "randomised records",
+            "implementation": f"privacyfunnel {version('privacyfunnel')}",
+        },
     }
 
 

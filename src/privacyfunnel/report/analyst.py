@@ -27,6 +27,7 @@ from privacyfunnel.report.bars import Bar, BarChart, Mark, percent_ticks, scale_
 
 MOST_ROWS = 30  # values of one column that are drawn: the largest
 MOST_CELLS = 16  # cells of a cross table that are drawn
+MOST_GROUPS = 8  # that bear most of the error
 SECONDS = 2.0  # to find a cross table that can be estimated
 KEYS = (("true", "in the table"), ("told", "95 % interval of an estimate from the published table"))
 
@@ -101,3 +102,41 @@ def shares_bars(found: ExpectedPrecision, orders: Orders = ()) -> BarChart:
     left = f" Shown: the {len(drawn)} largest of {len(names)}." if len(drawn) < len(names) else ""
     text = f"{'Shares' if alone else 'Cells'} of {title}, with the 95 % interval of an estimate.{left}"
     return BarChart(tuple(rows), select_keys(rows, KEYS), percent_ticks(end), text, title, "share ± points")
+
+
+def error_table(found: AnalystView) -> list[tuple[str, str, str, str]]:
+    """Column, values, error of its shares on average, and the value that is told worst; for any number of columns."""
+    rows = []
+    for each in (*found.columns, *(() if found.cross is None else (found.cross,))):
+        worst = each.worst
+        rows.append(
+            (
+                " × ".join(each.columns),
+                f"{len(each.shares):,}",
+                f"± {format_points(each.average)}",
+                f"{' & '.join(each.labels[worst])} ± {format_points(float(each.half_widths[worst]))}",
+            )
+        )
+    return rows
+
+
+def group_errors(found: AnalystView, rows: int) -> list[tuple[str, str, str, str]]:
+    """The groups that bear most of the error: value, people, error in points, and in percent of the group itself."""
+    each = [
+        (float(half / share), name, label, float(share), float(half))
+        for column in found.columns
+        for name in column.columns
+        for (label, *_), share, half in zip(column.labels, column.shares, column.half_widths, strict=True)
+        if share > 0
+    ]
+    each.sort(key=lambda group: -group[0])
+    return [
+        (
+            f"{name} = {label}",
+            f"{round(share * rows):,}",
+            f"± {format_points(half)}",
+            f"± {format_percent(relative, up=True)}",
+        )
+        for relative, name, label, share, half in each[:MOST_GROUPS]
+        if half > 0
+    ]

@@ -19,6 +19,7 @@ from privacyfunnel.arrays import FloatArray
 from privacyfunnel.formatting import format_percent
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.joint import Attribute, Joint
+from privacyfunnel.release.findings.attacker_leaks import Linkage
 from privacyfunnel.report.bars import Bar, BarChart, Mark, percent_ticks, scale_end, select_keys, select_labels
 
 SHOWN_SECRETS = 24  # in the picture
@@ -116,7 +117,7 @@ def _secret_output_joint(joint: Joint, sealed: SealedProtocol) -> FloatArray | N
 
 def beliefs_bars(shown: AttackerView, secret: str) -> BarChart:
     """All beliefs on one scale."""
-    beliefs = _commonest(shown.beliefs)
+    beliefs = _commonest_and_rarest(shown.beliefs)
     most = scale_end(np.array([max(b.top, b.most if shown.has_limit else 0.0, b.prior) for b in beliefs]))
     rows = []
     for b in beliefs:
@@ -128,7 +129,11 @@ def beliefs_bars(shown: AttackerView, secret: str) -> BarChart:
         after = f" → {format_percent(b.top, up=True)}" if known else ""
         rows.append(Bar(b.secret, tuple(marks), f"{format_percent(b.prior)}{after}"))
     left = len(shown.beliefs) - len(beliefs)
-    more = f" Shown: the {len(beliefs)} most frequent of {len(shown.beliefs)} values." if left else ""
+    more = (
+        f" Shown: the {len(beliefs) // 2} commonest and the {len(beliefs) // 2} rarest of {len(shown.beliefs)} values."
+        if left
+        else ""
+    )
     reached = shown.worst.highest is not None
     after = "after the record that raises it most" if reached else "the limit of the promise"
     return BarChart(
@@ -141,9 +146,12 @@ def beliefs_bars(shown: AttackerView, secret: str) -> BarChart:
     )
 
 
-def _commonest(beliefs: Sequence[Belief]) -> list[Belief]:
-    commonest = sorted(range(len(beliefs)), key=lambda i: -beliefs[i].prior)[:SHOWN_SECRETS]
-    return [beliefs[i] for i in sorted(commonest)]
+def _commonest_and_rarest(beliefs: Sequence[Belief]) -> list[Belief]:
+    """Of many values half the commonest and half the rarest, which may be the grave ones."""
+    by_share = sorted(range(len(beliefs)), key=lambda i: -beliefs[i].prior)
+    if len(by_share) > SHOWN_SECRETS:
+        by_share = by_share[: SHOWN_SECRETS // 2] + by_share[-SHOWN_SECRETS // 2 :]
+    return [beliefs[i] for i in sorted(by_share)]
 
 
 def worst_sentence(shown: AttackerView, secret: str) -> str:
@@ -168,3 +176,42 @@ def guessing_sentence(found: GuessingRates, secret: str) -> str:
         f"{format_percent(found.published, up=True)} with the published record, and "
         f"{format_percent(found.original)} with the original record."
     )
+
+
+def people_sentences(found: Linkage, secret: str, columns: str) -> list[str]:
+    """Whether anybody is re-identifiable, in words."""
+    if found.unique:
+        share = format_percent(found.unique / found.rows, up=True)
+        alone = f"{found.unique:,} of {found.rows:,} people ({share}) have values of {columns} that nobody else has."
+    else:
+        alone = f"Nobody has values of {columns} that are theirs alone: at least {found.smallest:,} people share each."
+    said = [alone]
+    if found.found is not None and found.found_most is not None:
+        average, most = (format_percent(share, up=True) for share in (found.found, found.found_most))
+        said.append(
+            f"Somebody who knows a person's {columns}, and that they are in the table, picks out that person's record "
+            f"in about {average} of cases, and in about {most} for whoever is found most easily."
+        )
+    said.append(
+        f"Who is in the table is not protected, nor is {columns}. What is protected is {secret}: from a person's "
+        "record nobody learns more about it than the table of this page says."
+    )
+    return said
+
+
+def annex_rows(found: Linkage, shown: AttackerView, secret: str, columns: str, factor: str) -> list[tuple[str, str]]:
+    """The three criteria of the Article 29 Working Party (WP216): the first two measured, the third bounded."""
+    alone, link, _ = [*people_sentences(found, secret, columns), "", ""][:3]
+    linked = link if found.found is not None else "Not measured: too many possible records."
+    inferred = f"Bounded: no record changes the probability of a value of {secret} by more than a factor of {factor}"
+    guess = shown.guessing
+    if guess is not None:
+        inferred += (
+            f". The best guess is right in {format_percent(guess.blind)} of cases without a record and in "
+            f"{format_percent(guess.published, up=True)} with it"
+        )
+    return [
+        ("Singling out: can a person's record be isolated?", f"Measured. {alone}"),
+        ("Linkability: can a record be linked to a person?", f"Measured. {linked}"),
+        (f"Inference: can {secret} be deduced?", f"{inferred}."),
+    ]

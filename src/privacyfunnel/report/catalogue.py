@@ -58,10 +58,10 @@ DCAT_CONTEXT = {
 
 def croissant(release: Release, folder: Path, occasion: Occasion) -> str:
     """The text of croissant.json, for the files in the public folder."""
-    name, promise = Path(release.table).name, release.sealed.promise
-    whole = format_number(release.sealed.total_epsilon)
-    secret, columns = statements.secret_name(release.sealed), statements.column_names(release.sealed)
-    how = statements.publication_statement(release.sealed, drawn=False)
+    name, promise = Path(release.table).name, release.design.sealed.promise
+    whole = format_number(release.design.sealed.total_epsilon)
+    secret, columns = statements.secret_name(release.design.sealed), statements.column_names(release.design.sealed)
+    how = statements.publication_statement(release.design.sealed, drawn=False)
     names = sorted(path.name for path in folder.iterdir() if path.name != CROISSANT)
     return json.dumps(
         {
@@ -69,7 +69,7 @@ def croissant(release: Release, folder: Path, occasion: Occasion) -> str:
             "@type": "sc:Dataset",
             "conformsTo": CONFORMS,
             "name": f"{columns}, sanitised",
-            "description": f"{statements.meaning(release.sealed)} {how}",
+            "description": f"{statements.meaning(release.design.sealed)} {how}",
             "datePublished": f"{occasion.when:%Y-%m-%d}",
             "version": "1.0.0",
             "isLiveDataset": False,
@@ -108,7 +108,7 @@ def croissant(release: Release, folder: Path, occasion: Occasion) -> str:
 
 
 def _field(column: str, file: str, release: Release) -> dict[str, Any]:
-    published = [at.name for at in release.sealed.domain.attributes]
+    published = [at.name for at in release.design.sealed.domain.attributes]
     about = "randomised" if column in published else "unchanged" if column in release.kept else "outcome code"
     return {
         "@type": "cr:Field",
@@ -122,7 +122,7 @@ def _field(column: str, file: str, release: Release) -> dict[str, Any]:
 
 def dcat(release: Release, folder: Path, occasion: Occasion) -> str:
     """The text of dcat.jsonld: a data set and its distribution, the table, by addresses relative to the file."""
-    sealed, name = release.sealed, Path(release.table).name
+    sealed, name = release.design.sealed, Path(release.table).name
     columns = statements.column_names(sealed)
     day = {"@type": "xsd:date", "@value": f"{occasion.when:%Y-%m-%d}"}
     how = statements.publication_statement(sealed, drawn=False)

@@ -17,14 +17,24 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from privacyfunnel.atomic_files import OWNER, PUBLIC, begin_file
 from privacyfunnel.designs.methods import Effort
 from privacyfunnel.errors import ParameterError
-from privacyfunnel.formatting import format_percent
+from privacyfunnel.formatting import format_factor, format_percent
 from privacyfunnel.hints import hint, word_for_command_line, word_for_python
+from privacyfunnel.mechanisms.protocol_file import PROTOCOL
 from privacyfunnel.model.joint import Joint
+from privacyfunnel.names import format_names
 from privacyfunnel.release.release import Release
 from privacyfunnel.release.release_files import CROISSANT, DCAT, README, REPORT
 from privacyfunnel.report import catalogue, statements
-from privacyfunnel.report.analyst import AnalystView, analyst_view, shares_bars
-from privacyfunnel.report.attacker import AttackerView, attacker_view, beliefs_bars, guessing_sentence, worst_sentence
+from privacyfunnel.report.analyst import AnalystView, analyst_view, error_table, group_errors, shares_bars
+from privacyfunnel.report.attacker import (
+    AttackerView,
+    annex_rows,
+    attacker_view,
+    beliefs_bars,
+    guessing_sentence,
+    people_sentences,
+    worst_sentence,
+)
 from privacyfunnel.report.bars import STYLE
 from privacyfunnel.report.changes import change_bars, changes, public_bars
 from privacyfunnel.report.cost_picture import LOOSE, cost_curve, costs_picture
@@ -80,7 +90,7 @@ def owner_page(
     Only `curve` solves further problems, each with this `effort`.
     """
     say = watch or (lambda doing: None)
-    sealed, joint = release.sealed, release.joint
+    sealed, joint = release.design.sealed, release.joint
     if joint is None:
         raise ParameterError("The owner's report needs the counts of the table; this release carries none.")
     costs = None
@@ -101,6 +111,7 @@ def owner_page(
         title=f"Publishing {statements.column_names(sealed)} without giving away {statements.secret_name(sealed)}",
         facts=statements.facts(release, attacker, estimates),
         scopes=statements.scope_answers(release),
+        **_board_fields(release, attacker, estimates),
         not_promised=release.not_promised_to_owner,
         costs=costs,
         curve_note="" if curve else f"For a curve of information kept against ε, use {hint('curve')}.",
@@ -115,7 +126,7 @@ def readme_page(release: Release, folder: Path, occasion: Occasion) -> str:
     Somebody who knows all other rows can compute a person's secret from such a figure, even from probabilities in whole
     percents (benchmarks attacks). Figures of noisy counts are shown.
     """
-    sealed = release.sealed
+    sealed = release.design.sealed
     picture = public_bars(sealed) if sealed.has_noisy_design else None
     return _render(
         "readme",
@@ -150,7 +161,7 @@ def _render(page: str, occasion: Occasion, **fields: Any) -> str:
 
 
 def _common_fields(release: Release) -> dict[str, Any]:
-    sealed = release.sealed
+    sealed = release.design.sealed
     return {
         "secret": statements.secret_name(sealed),
         "for_publication": sealed.for_publication,
@@ -159,7 +170,7 @@ def _common_fields(release: Release) -> dict[str, Any]:
 
 
 def _attacker_fields(release: Release, found: AttackerView) -> dict[str, Any]:
-    sealed, secret = release.sealed, statements.secret_name(release.sealed)
+    sealed, secret = release.design.sealed, statements.secret_name(release.design.sealed)
     notes = [statements.prior_statement(sealed)]
     if found.guessing is not None:
         notes.append(guessing_sentence(found.guessing, secret))
@@ -175,17 +186,31 @@ def _attacker_fields(release: Release, found: AttackerView) -> dict[str, Any]:
 
 
 def _analyst_fields(release: Release, found: AnalystView) -> dict[str, Any]:
-    orders = release.sealed.domain.orders
+    orders = release.design.sealed.domain.orders
     notes = [statements.ESTIMATED] if found.columns else []
     if found.left_out:
         notes.append(statements.missing_estimates(found.left_out))
-    notes += [to_sentence(str(each)) for each in found.columns[MOST_PICTURES:]]
     drawn = [*found.columns[:MOST_PICTURES], *([] if found.cross is None else [found.cross])]
     return {"analyst_notes": notes, "shares": [(shares_bars(each, orders), to_sentence(str(each))) for each in drawn]}
 
 
+def _board_fields(release: Release, attacker: AttackerView, estimates: AnalystView) -> dict[str, Any]:
+    """What a review board asks."""
+    sealed, linkage = release.design.sealed, release.findings.linkage
+    secret, columns = statements.secret_name(sealed), statements.column_names(sealed)
+    factor = format_factor(sealed.total_epsilon)
+    return {
+        "approval": _approval(release),
+        "destinations": _destinations(release),
+        "errors": error_table(estimates),
+        "groups": group_errors(estimates, release.rows),
+        "people": people_sentences(linkage, secret, columns),
+        "annex": annex_rows(linkage, attacker, secret, columns, factor),
+    }
+
+
 def _change_fields(release: Release, joint: Joint) -> dict[str, Any]:
-    sealed, orders = release.sealed, release.sealed.domain.orders
+    sealed, orders = release.design.sealed, release.design.sealed.domain.orders
     found = changes(joint, sealed)
     return {
         "change_notes": statements.change_statements(release, listed=bool(found)),
@@ -197,3 +222,34 @@ def _change_fields(release: Release, joint: Joint) -> dict[str, Any]:
             (change_bars(each, orders), each.column.name if len(found) > 1 else "") for each in found[:MOST_PICTURES]
         ],
     }
+
+
+def _approval(release: Release) -> list[tuple[str, str]]:
+    """Who answers for the release, as the request says."""
+    spec = release.spec
+    stated = {
+        "approved by": spec.approved_by,
+        "purpose": spec.purpose,
+        "contact": spec.contact,
+        "valid until": spec.valid_until,
+    }
+    return [(name, text or "not stated") for name, text in stated.items()]
+
+
+def _destinations(release: Release) -> list[tuple[str, str]]:
+    """What goes where: columns and files."""
+    sealed, secret = release.design.sealed, statements.secret_name(release.design.sealed)
+    files, noisy = f"{PROTOCOL} and the codebook", sealed.has_noisy_design
+    public = "the randomised table, its description" + (f", {files}" if noisy else "")
+    owner = "this report, the request, the disclosure record" + ("" if noisy else f", {files}")
+    dropped = f"{secret}; {format_names(release.dropped)}" if release.dropped else secret
+    found = [
+        ("published, randomised", statements.column_names(sealed)),
+        ("published unchanged", format_names(release.kept) if release.kept else "nothing"),
+        ("not published", dropped),
+        ("files for everybody", public),
+        ("files for you alone", owner),
+    ]
+    trust = "Until now only you hold the table. It was randomised here; whoever receives it need not be trusted."
+    stays = "" if noisy else f" {to_sentence(files)[:-1]} can give secrets away, and stay here."
+    return [*found, ("trust", f"{trust}{stays}")]

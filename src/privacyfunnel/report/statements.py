@@ -52,6 +52,10 @@ FOR_ANALYSTS = (
     f"Estimate the original shares from the table and {PROTOCOL}, with intervals that include the randomisation. "
     f"{BIASED}"
 )
+WEIGHTED = (
+    "For any other program that takes weights, weighted.csv has the published records and public synthetic ones, with "
+    "positive and negative weights: weighted means, cross tables and regressions over all of its lines are unbiased."
+)
 WITHOUT_PROTOCOL = (
     f"{PROTOCOL} was computed from exact counts and stays with the owner of the data: somebody who knows all other "
     "rows could compute a person's secret from it.",
@@ -88,7 +92,8 @@ def column_names(sealed: SealedProtocol) -> str:
 def meaning(sealed: SealedProtocol) -> str:
     """The promise in one or two sentences."""
     promise = sealed.promise
-    template, factor = MEANING.get(promise.name, ANY_MEANING), format_factor(sealed.total_epsilon)
+    template = MEANING.get(promise.name) or promise.meaning or ANY_MEANING
+    factor = format_factor(sealed.total_epsilon)
     where = "among all records" if sealed.model is None else "in the published model"
     return template.format(secret=secret_name(sealed), factor=factor, promise=promise.name, where=where)
 
@@ -96,7 +101,7 @@ def meaning(sealed: SealedProtocol) -> str:
 def scope_answers(release: Release) -> list[tuple[str, str]]:
     """Who can learn how much, for the owner: believers of the prior, who knows better, and who reads the file."""
     found = [(each.who, each.answer) for each in release.findings.attackers]
-    return [*found, (f"somebody who also reads {PROTOCOL}", _file_answer(release.sealed, release.noise_spent))]
+    return [*found, (f"somebody who also reads {PROTOCOL}", _file_answer(release.design.sealed, release.noise_spent))]
 
 
 def public_scope_answers(sealed: SealedProtocol) -> list[tuple[str, str]]:
@@ -188,7 +193,7 @@ def missing_estimates(names: Sequence[str]) -> str:
 
 def change_statements(release: Release, *, listed: bool) -> list[str]:
     """What was done to rows and columns."""
-    sealed, domain = release.sealed, release.sealed.domain
+    sealed, domain = release.design.sealed, release.design.sealed.domain
     paragraphs = []
     if sealed.mechanism.members:
         paragraphs.append(
@@ -198,7 +203,9 @@ def change_statements(release: Release, *, listed: bool) -> list[str]:
     else:
         several = f", in all of {column_names(sealed)}" if len(domain.attributes) > 1 else ""
         paragraphs.append(f"{format_percent(release.unchanged)} of the rows show the value they had{several}.")
-        if not listed:
+        if not sealed.mechanism.lists_inputs:
+            paragraphs.append("In the place of the others stand synthetic records, drawn from the published model.")
+        elif not listed:
             paragraphs.append(f"The table of all replacements is too large for this page; it is in {PROTOCOL}.")
     hidden = [name or NAMELESS for name in (secret_name(sealed), *release.dropped)]
     sentences = [
@@ -217,6 +224,11 @@ def publication_statement(sealed: SealedProtocol, *, drawn: bool) -> str:
         return (
             "Each record is published as a set of values: its own with probability one half, every other one by an "
             "independent draw."
+        )
+    if not sealed.mechanism.lists_inputs:
+        return (
+            f"Each record is published as it is, or a synthetic one in its place, drawn from the model in {PROTOCOL}; "
+            "nobody can tell which."
         )
     replaced = f"{column_names(sealed)} of each record {_was(sealed)} replaced at random"
     if drawn:
@@ -238,8 +250,8 @@ def public_facts(sealed: SealedProtocol) -> list[tuple[str, str, str]]:
 
 def facts(release: Release, attacker: AttackerView, analyst: AnalystView) -> list[tuple[str, str, str]]:
     """The figures at the top of the owner's page."""
-    worst, factor = attacker.worst, format_factor(release.sealed.total_epsilon)
-    found = [_promise_fact(release.sealed, f"limits every change of belief to ×\N{NO-BREAK SPACE}{factor}")]
+    worst, factor = attacker.worst, format_factor(release.design.sealed.total_epsilon)
+    found = [_promise_fact(release.design.sealed, f"limits every change of belief to ×\N{NO-BREAK SPACE}{factor}")]
     if attacker.has_limit or worst.highest is not None:
         moves = f"{format_percent(worst.prior)} → {format_percent(worst.top, up=True)}"
         found.append(("worst case", moves.replace(" %", "\N{NO-BREAK SPACE}%"), f"probability of {worst.secret}"))
@@ -256,7 +268,7 @@ def _was(sealed: SealedProtocol) -> str:
 
 def readme_lead(release: Release) -> str:
     """What the table is, in two sentences."""
-    sealed = release.sealed
+    sealed = release.design.sealed
     kept = f" {format_names(release.kept)}: published unchanged." if release.kept else ""
     return (
         f"{release.rows:,} records. {column_names(sealed)} {_was(sealed)} randomised so that a record says little "
@@ -266,15 +278,21 @@ def readme_lead(release: Release) -> str:
 
 def analyst_notes(sealed: SealedProtocol) -> list[str]:
     """What somebody can do with the table, and what not."""
+    if not sealed.mechanism.lists_inputs:
+        return [FOR_ANALYSTS, WEIGHTED]
     return [FOR_ANALYSTS] if sealed.has_noisy_design else [*WITHOUT_PROTOCOL]
 
 
 def estimate_commands(release: Release) -> str:
     """Three lines that estimate the original shares; none where the protocol is the owner's."""
-    if not release.sealed.has_noisy_design:
+    if not release.design.sealed.has_noisy_design:
         return ""
     name = Path(release.table).name
-    return f"import privacyfunnel\nfound = privacyfunnel.estimate({PROTOCOL!r}, {name!r})\nprint(found.to_frame())"
+    weights = f"\nprivacyfunnel.estimation.weigh({PROTOCOL!r}, {name!r}).write_csv('weighted.csv')"
+    more = "" if release.sealed.mechanism.lists_inputs else weights
+    return (
+        f"import privacyfunnel\nfound = privacyfunnel.estimate({PROTOCOL!r}, {name!r})\nprint(found.to_frame()){more}"
+    )
 
 
 def file_list(release: Release, folder: Path) -> list[tuple[str, str]]:
@@ -297,7 +315,7 @@ def file_list(release: Release, folder: Path) -> list[tuple[str, str]]:
 
 def citation(release: Release, folder: Path, occasion: Occasion) -> str:
     """How to cite the table: what tells it from any other is its SHA-256."""
-    sealed, name = release.sealed, Path(release.table).name
+    sealed, name = release.design.sealed, Path(release.table).name
     return (
         f"{column_names(sealed)}, sanitised ({sealed.promise.name} about {secret_name(sealed)}, ε = "
         f"{format_number(sealed.total_epsilon)}). {occasion.when:%Y}. Data set, {release.rows:,} records. Made with "
@@ -310,6 +328,8 @@ def audit_command(release: Release, occasion: Occasion) -> str:
     if release.protocol_file is None:
         return ""
     table = release.table
+    if not release.sealed.mechanism.lists_inputs:
+        return shlex.join(["privacyfunnel", "audit", str(release.protocol_file.parent)])
     query = [option_name("query"), occasion.query] if occasion.query else []
     return shlex.join(
         [
@@ -354,7 +374,7 @@ def public_provenance(sealed: SealedProtocol, occasion: Occasion) -> list[tuple[
 
 def provenance(release: Release, occasion: Occasion) -> list[tuple[str, str]]:
     """Where the release comes from, and what it keeps."""
-    sealed, use = release.sealed, release.worth
+    sealed, use = release.design.sealed, release.worth
     libraries = ", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy", "highspy", "polars", "cryptography"))
     purpose = (
         f"{use.use.full_name}: {format_places(use.value)}, {use.use.unit}" if use.use.name != "information" else ""
@@ -364,10 +384,11 @@ def provenance(release: Release, occasion: Occasion) -> list[tuple[str, str]]:
         ("rows", f"{release.rows:,}"),
         ("secret", ", ".join(sealed.domain.secret_columns)),
         ("published", column_names(sealed)),
-        ("method", release.method + (", which sees the secret" if sealed.sees_secret else "")),
+        ("method", use.describe_method(release.method) + (", which sees the secret" if sealed.sees_secret else "")),
         ("reason", to_sentence(release.reason) if release.reason else ""),
         ("certified", f"ε = {format_epsilon(sealed.epsilon)} {sealed.mechanism.describe_check()}"),
         *_information_facts(sealed),
+        ("model", to_sentence(release.findings.model_quality) if release.findings.model_quality else ""),
         ("use", purpose),
         ("sparseness", release.sparse),
         *(("rare values", sentence) for sentence in release.rare),

@@ -108,3 +108,12 @@ class UseValue:
     def is_unproved(self) -> bool:
         """Whether nothing is known about how good any could be: that no error is below 0 is no news."""
         return self.bound is None or (self.use.less_is_better and self.bound <= 0 < self.value)
+
+    def describe_method(self, method: str) -> str:
+        """The method; one that failed to prove its optimum is not called by that name alone.
+
+        >>> unproved = UseValue(Information(), 0.3, None)
+        >>> unproved.describe_method("optimal"), unproved.describe_method("chain")
+        ('best found, not proved to be optimal', 'chain')
+        """
+        return "best found, not proved to be optimal" if method == "optimal" and self.is_unproved else method

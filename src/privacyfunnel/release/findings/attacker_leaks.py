@@ -15,11 +15,13 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 
-from privacyfunnel.arrays import FloatArray, IntArray, Matrix
+from privacyfunnel.arrays import FloatArray, IntArray, Matrix, nonzero_entries
+from privacyfunnel.errors import ParameterError
 from privacyfunnel.formatting import format_epsilon
 from privacyfunnel.mechanisms.mechanism import Mechanism
 from privacyfunnel.model.comparisons import GroupPairs, Leak, log_ratio
@@ -138,8 +140,16 @@ class ClassifierLeak:
 
 
 def classifier_leak(mechanism: Mechanism, promise: Promise, joint: Joint) -> ClassifierLeak | None:
-    """The leak to somebody with a classifier, on the counts of the table; None where it takes too long to tell."""
-    asked = next((each for each in promise.group_pairs(joint.c, joint.m, False) if not each.known), None)
+    """The leak to somebody with a classifier, on the counts of the table; None where it takes too long to tell.
+
+    None too for a promise that names values of the secret, or is not the same both ways.
+    """
+    try:
+        asked = next((each for each in promise.group_pairs(joint.c, joint.m, False) if not each.known), None)
+    except ParameterError:
+        return None
+    if asked is not None and asked.scales is not None:
+        return None
     channel = None if mechanism.sees_secret else _channel(mechanism)
     counts, combos = joint.weights.astype(np.int64), joint.combos
     rows, p_x = int(counts.sum()), counts.sum(axis=0) / counts.sum()
@@ -238,3 +248,35 @@ def _logistic(combos: IntArray, counts: IntArray) -> FloatArray:
     start[-1] = np.log(counts.sum(axis=1) + 0.5)
     found = minimize(objective, start.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": STEPS})
     return np.asarray(np.exp(logits(found.x)).T)
+
+
+@dataclass(frozen=True, slots=True)
+class Linkage:
+    """Whether published values point at people, and how often somebody who knows them finds a person's record."""
+
+    rows: int
+    unique: int  # people whose published values nobody else has
+    smallest: int  # k: people who share the rarest published values
+    found: float | None  # share of people whose record is found by their values, expected; None where not measured
+    found_most: float | None  # … of whoever is found most easily
+
+    def to_dict(self) -> dict[str, Any]:
+        """As one object of JSON."""
+        return asdict(self)
+
+
+def measure_linkage(mechanism: Mechanism, joint: Joint) -> Linkage:
+    """Who knows a person's x looks for the output y with the largest q(y | x) / rows(y), and takes one of its rows.
+
+    Numbers of rows by output are expected ones.
+    """
+    rows = joint.weights.sum(axis=0).astype(np.float64)
+    channel = None if mechanism.sees_secret else _channel(mechanism)
+    found = most = None
+    if channel is not None:
+        seen = np.maximum(np.asarray(channel @ rows), 1.0)
+        best = np.zeros(len(rows))
+        y, x, chance = nonzero_entries(channel)
+        np.maximum.at(best, x, chance / seen[y])
+        found, most = float(best @ rows / rows.sum()), float(best.max())
+    return Linkage(int(rows.sum()), int((rows == 1).sum()), int(rows.min()), found, most)

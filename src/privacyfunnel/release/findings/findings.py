@@ -20,11 +20,19 @@ from privacyfunnel.mechanisms.sealing import SealedProtocol, exact_worst_leak
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import SRLIP
 from privacyfunnel.release.design import DesignResult
-from privacyfunnel.release.findings.attacker_leaks import ClassifierLeak, SideChannel, classifier_leak, side_channel
+from privacyfunnel.release.findings.attacker_leaks import (
+    ClassifierLeak,
+    Linkage,
+    SideChannel,
+    classifier_leak,
+    measure_linkage,
+    side_channel,
+)
 from privacyfunnel.release.findings.population import AT_A_GLANCE, PopulationBound, population_bound
 from privacyfunnel.release.findings.rare_values import rare_secret_advice, rare_value_advice
 from privacyfunnel.release.findings.sparseness import sparseness_advice
 from privacyfunnel.release.model_design import FittedModel
+from privacyfunnel.release.wide_design import FittedWideModel
 from privacyfunnel.spec import ReleaseSpec
 
 T = TypeVar("T")
@@ -219,6 +227,18 @@ class Findings:
         return exact_worst_leak(law, self._design.sealed.promise.table_promise, joint).leak.epsilon
 
     @cached_property
+    def model_quality(self) -> str:
+        """How well a model of many columns describes the table; nothing where there is none."""
+        fitted = self._design.fitted
+        return fitted.quality_statement if isinstance(fitted, FittedWideModel) else ""
+
+    @property
+    def poor_model(self) -> str:
+        """That a model of many columns knows nothing of the secret, where it is so."""
+        fitted = self._design.fitted
+        return fitted.warning if isinstance(fitted, FittedWideModel) else ""
+
+    @cached_property
     def known_columns(self) -> SideChannel | None:
         """What leaks to somebody who knows some of the columns, under the prior of the promise."""
         return side_channel(self._design.joint, self._design.sealed.mechanism, SIDE_SECONDS)
@@ -228,6 +248,11 @@ class Findings:
         """What leaks to somebody who fitted a classifier to the raw rows."""
         law, joint = self._on_table
         return classifier_leak(law, self._design.sealed.promise, joint)
+
+    @cached_property
+    def linkage(self) -> Linkage:
+        """Whether published values point at people, on the counts of the table."""
+        return measure_linkage(*self._on_table)
 
     @cached_property
     def attackers(self) -> tuple[Attacker, ...]:
