@@ -139,7 +139,6 @@ def test_the_whole_epsilon_is_shared_and_the_share_can_be_fixed() -> None:
         {"publish": ["town", "sex"], "method": "forced-response"},
         {"publish": "age", "bins": {"age": [30, 60, 500]}},
         {"method": "randomised-response", "as_": "values"},
-        {"method": "unary-encoding", "promise": "ldp"},
         {"use": "information", "average": 0.01},
         {"use": "values"},
         {"use": "balanced"},
