@@ -27,9 +27,13 @@ def corners(G: FloatArray) -> FloatArray:
 
 def posteriors(joint: Joint, promise: Promise) -> FloatArray:
     """Every vertex of Δ, the posteriors that keep the promise."""
-    N, D = promise.constraints(joint).dense
-    e = np.exp(promise.epsilon)
-    return corners(np.concatenate([N - e * D, D - e * N]))
+    rows = promise.constraints(joint)
+    (N, D), scales = rows.dense, rows.either_scale
+    sides = [
+        n[np.isfinite(scale)] - np.exp(promise.epsilon * scale[np.isfinite(scale), None]) * d[np.isfinite(scale)]
+        for n, d, scale in ((N, D, scales[:, 0]), (D, N, scales[:, 1]))
+    ]
+    return corners(np.concatenate(sides))
 
 
 def best_over_posteriors(joint: Joint, promise: Promise) -> float:

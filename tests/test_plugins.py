@@ -79,7 +79,7 @@ def test_its_protocol_is_read_without_it_and_what_needs_the_promise_says_so(inst
         assert "The promise 'EveryoneElse' is added by a package that is not installed here." in refused.stderr
     assert not (people / "b.csv").exists()
     unknown = run(people, None, "sanitise", "people.csv", *ASKED, "--into", "c")
-    assert "A promise is one of lip, ldp, srlip; there is none called 'everyoneelse'." in unknown.stderr
+    assert "there is none called 'everyoneelse'." in unknown.stderr
 
 
 def fake_package(folder: Path, group: str, entry: str, module: str = "") -> None:

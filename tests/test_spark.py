@@ -108,12 +108,14 @@ class Dying:
             os._exit(9)
 
 
+BINS = {"the.age": [0, 30, 60]}
 ASKED: dict[str, dict[str, Any]] = {
     "channel": {"publish": "town", "method": "optimal", "prior": "table"},
     "published model": {"publish": "town", "promise": LIP(2.0)},
     "values": {"publish": "town", "method": "randomised-response", "as_": "values"},
     "sets": {"publish": "town", "method": "unary-encoding"},
-    "chain": {"publish": ["town", "the.age"], "method": "chain", "bins": {"the.age": [0, 30, 60]}},
+    "records": {"publish": ["town", "the.age", "sex"], "bins": BINS, "prior": "model", "promise": LIP(8), "seed": 1},
+    "chain": {"prior": "table", "publish": ["town", "the.age"], "method": "chain", "bins": BINS},
 }
 
 

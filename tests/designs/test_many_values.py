@@ -1,7 +1,5 @@
 """Tables too large for the best protocol for statistics: promise kept, and said to be unproved."""
 
-from fractions import Fraction
-
 import numpy as np
 import pytest
 
@@ -15,7 +13,6 @@ from privacyfunnel.designs.optimal import problem_conversion, statistics_solver
 from privacyfunnel.designs.optimal.optimum import optimal
 from privacyfunnel.designs.optimal.problem_conversion import build_problem, thin
 from privacyfunnel.engine import split
-from privacyfunnel.mechanisms.exact_arithmetic import exp_below
 from privacyfunnel.mechanisms.sealing import exact_worst_leak
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
@@ -38,7 +35,7 @@ def test_too_many_values_get_a_forced_response_with_the_most_truth(
     monkeypatch.setattr(statistics_solver, "CONDITIONED_AT_ALL", 5)
     other = optimal(few, promise, Statistics())
     assert other.sealed is not None
-    assert not exact_worst_leak(other.sealed.mechanism, promise, few).exceeds(Fraction(exp_below(promise.epsilon)))
+    assert not exact_worst_leak(other.sealed.mechanism, promise, few).exceeds(promise.epsilon)
     assert other.value == pytest.approx(total_squared_error(few, forced_response(few, promise), Statistics()), rel=1e-6)
     assert best.value <= other.value < Statistics().value(few, randomised_response(few, promise))
     assert other.bound == 0.0

@@ -61,15 +61,15 @@ def test_a_useless_release_is_refused_and_every_piece_of_advice_helps(
     options, columns, rows = (pattern.findall(sentence) for pattern in (OPTION, COLUMN, ROWS))
     assert options
     assert columns
-    assert rows
     advised = [["-p", "town,sex", *option.split()] for option in options]
     advised += [["-p", "sex" if name == "town" else "town", "-e", 0.02] for name in columns]
     for i, more in enumerate(advised):
         code, out, err = said(capsys, *words, *more, "--again", "--into", tmp_path / f"out{i}")
         assert (code, err) == (0, ""), more
         assert "useless:" not in out
-    words[1] = table(tmp_path / "more.csv", int(rows[0].replace(",", "")))
-    assert said(capsys, *words, "-p", "town,sex", "-e", 0.02, "--into", tmp_path / "more")[0] == 0
+    for number in rows:
+        words[1] = table(tmp_path / "more.csv", int(number.replace(",", "")))
+        assert said(capsys, *words, "-p", "town,sex", "-e", 0.02, "--into", tmp_path / "more")[0] == 0
     words[1] = people
     anyway = said(capsys, *words, "-p", "town,sex", "-e", 0.02, "--anyway", "--again", "--into", tmp_path / "anyway")
     assert anyway[0] == 0
@@ -92,7 +92,8 @@ def test_without_an_epsilon_no_belief_more_than_doubles() -> None:
 
 
 def test_a_preset_sets_what_is_not_given() -> None:
-    for_all = ReleaseSpec(prior="table", secret="s", publish="x", for_whom="everybody")
-    assert (for_all.prior, for_all.as_) == ("model", "values")
-    assert ReleaseSpec(prior="table", secret="s", publish="x", for_whom="everybody", as_="labels").as_ == "labels"
-    assert ReleaseSpec(prior="table", secret="s", publish="x", for_whom="inside").with_shares
+    for_all = ReleaseSpec(secret="s", publish="x", for_whom="everybody")
+    assert for_all.publishes_model
+    assert for_all.as_ == "values"
+    assert ReleaseSpec(secret="s", publish="x", for_whom="everybody", as_="labels").as_ == "labels"
+    assert ReleaseSpec(secret="s", publish="x", for_whom="inside").with_shares

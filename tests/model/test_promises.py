@@ -27,7 +27,7 @@ def test_a_promise_needs_a_finite_epsilon_of_at_least_0() -> None:
             LIP(epsilon)
     assert LDP(0).epsilon == 0
     assert find_promise("SRLIP", 2) == SRLIP(2)
-    with pytest.raises(ParameterError, match="one of lip, ldp, srlip"):
+    with pytest.raises(ParameterError, match="one of lip, pml, ldp, srlip, "):
         find_promise("lpi", 1)
 
 

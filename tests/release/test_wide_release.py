@@ -11,15 +11,26 @@ import numpy as np
 import polars as pl
 import pytest
 
-from privacyfunnel import ReleaseSpec, apply
-from privacyfunnel.errors import GuaranteeError
+from privacyfunnel import ReleaseSpec, apply, design, estimate, sanitise_file
+from privacyfunnel.audits.black_box_tests import PublishedRows, judge_rows
+from privacyfunnel.designs.wide.real_or_synthetic_design import design_real_or_synthetic
+from privacyfunnel.errors import ColumnError, GuaranteeError, ParameterError
+from privacyfunnel.estimation import weigh
 from privacyfunnel.mechanisms.protocol_file import to_text
 from privacyfunnel.mechanisms.real_or_synthetic import RealOrSynthetic
-from privacyfunnel.mechanisms.sampling import RowKey
+from privacyfunnel.mechanisms.sampling import KeyStream, RowKey
 from privacyfunnel.mechanisms.sealing import SealedProtocol, certify_at_model
+from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.promises import LIP
+from privacyfunnel.model.published import measurement, wide_fit
 from privacyfunnel.model.published.wide_model import WideModel
+from privacyfunnel.release import wide_design
+from privacyfunnel.report import release_page
+from privacyfunnel.tables.coding.domain_file import draft_domain
 from privacyfunnel.tables.readers.adult import write_adult_csv
-from tests.commands import run, told
+from privacyfunnel.tables.readers.eager_frames import FrameTable
+from tests.commands import refused, run, told
+from tests.release.test_public_folder import Today
 
 COLUMNS = ["workclass", "education", "marital-status", "relationship", "race", "sex"]
 ROWS = 6000
@@ -138,3 +149,165 @@ def test_rows_are_drawn_alike_in_any_order_and_in_parts(made: tuple[Path, dict[s
     same = (rows["sex"] == "Male").to_numpy()
     assert other.filter(same).equals(whole.filter(same))
     assert not other.filter(~same).equals(whole.filter(~same))
+
+
+def read_labels(sealed: SealedProtocol) -> pl.DataFrame:
+    """The rows by the labels of the protocol."""
+    shown = []
+    for at in sealed.domain.attributes:
+        rest = pl.lit(sealed.domain.rest.get(at.name, ""))
+        shown.append(pl.when(pl.col(at.name).is_in(at.labels)).then(at.name).otherwise(rest).alias(at.name))
+    return people().select(shown)
+
+
+def test_intervals_cover_the_shares_of_the_table(made: tuple[Path, dict[str, Any]]) -> None:
+    """Over draws, of the shares of all columns and of a cross table; and errors are as large as they are said to be."""
+    sealed, _, _ = load(made[0])
+    rows = read_labels(sealed)
+    tables: list[tuple[str, ...]] = [*((name,) for name in COLUMNS), ("sex", "relationship")]
+    inside, errors = [], []
+    for seed in range(20):
+        drawn = apply(sealed, rows, ReleaseSpec(seed=seed)).table
+        for table in estimate(sealed, drawn, columns=tables):
+            counted = {tuple(row[:-1]): row[-1] / ROWS for row in rows.group_by(table.columns).len().rows()}
+            for cell in table.cells:
+                truth = counted.get(cell.labels, 0.0)
+                inside.append(cell.lower <= truth <= cell.upper)
+                if truth > 0.02:
+                    errors.append(((cell.share or 0.0) - truth) / (cell.standard_error or 1.0))
+    assert 0.92 < np.mean(inside) < 0.985
+    assert 0.8 < np.std(errors) < 1.2
+    assert abs(np.mean(errors)) < 0.2
+
+
+def test_any_program_that_takes_weights_finds_the_same(made: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
+    folder, _ = made
+    sealed, _, _ = load(folder)
+    table = folder / "out" / "public" / "sanitised.csv"
+    done = run("estimate", folder / "out", "--columns", "sex,race", "--weights", tmp_path / "w.csv")
+    assert done.returncode == 0, done.stderr
+    weighted = pl.read_csv(tmp_path / "w.csv")
+    assert weighted.equals(weigh(sealed, table))
+    weights = weighted["weight"].to_numpy()
+    assert weights.min() < 0 < weights.max()
+    assert abs(weights.sum() - ROWS) < 1
+    for cell in estimate(sealed, table, columns=[("sex", "race")]).tables[0].cells:
+        mine = ((weighted["sex"] == cell.labels[0]) & (weighted["race"] == cell.labels[1])).to_numpy()
+        assert abs(weights[mine].sum() / ROWS - (cell.share or 0.0)) < 1e-6 or cell.share in (cell.lower, cell.upper)
+
+
+def test_what_takes_a_list_of_values_says_so(made: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
+    folder, _ = made
+    out = folder / "out" / "public"
+    refused(["estimate", out, "--impute", 2, "--into", tmp_path / "e"], "ParameterError", "rows with weights")
+    refused(["estimate", out, "--method", "ml"], "ParameterError", "by weights alone")
+    refused(["audit", out, folder / "people.csv"], "ParameterError", "from the public files alone")
+
+
+def spec(**more: Any) -> ReleaseSpec:
+    asked: dict[str, Any] = {"secret": "income", "publish": COLUMNS, "epsilon": 3.0, "prior": "model", "seed": 1}
+    return ReleaseSpec(**asked | more)
+
+
+TEXTS = pl.format("text {}", pl.int_range(pl.len()) % 2500)
+
+
+@pytest.mark.parametrize(
+    ("change", "more", "error", "parts"),
+    [
+        (TEXTS, {"allow": "race"}, ColumnError, ["2,500 different", "prefix:3", "Leave it out"]),
+        (pl.col("race"), {"epsilon": 0.05}, ParameterError, ["needs more rows", "domain.json", "fewer columns"]),
+        (pl.col("race"), {"promise": "srlip", "method": "real-or-synthetic"}, ParameterError, ["SRLIP is about more"]),
+        (pl.col("race"), {"method": "real-or-synthetic", "prior": "table"}, ParameterError, ["published model"]),
+    ],
+)
+def test_tables_that_no_model_is_made_of_are_refused(
+    change: pl.Expr, more: dict[str, Any], error: type[Exception], parts: list[str]
+) -> None:
+    with pytest.raises(error) as caught:
+        design(people().with_columns(race=change), spec(**more))
+    for part in parts:
+        assert part in str(caught.value)
+
+
+def test_two_hundred_columns_are_the_most() -> None:
+    wide = pl.DataFrame({"s": ["a", "b"] * 50, **{f"c{j}": ["u", "v"] * 50 for j in range(201)}})
+    with pytest.raises(ParameterError, match="At most 200 columns"):
+        design(wide, spec(secret="s", publish=[f"c{j}" for j in range(201)]))
+
+
+def test_labels_of_a_domain_file_are_all_named_and_its_size_decides() -> None:
+    """More than 300 combinations are not listed, though two columns have them."""
+    table, two = FrameTable.from_native(people()), ["education", "native-country"]
+    domain = draft_domain(table, ["income", *two])
+    sealed = design(people(), spec(publish=two, domain=domain))
+    assert isinstance(sealed.model, WideModel)
+    assert sealed.model.delta == 0
+    assert [at.labels for at in sealed.domain.attributes] == [domain.codings[name].labels for name in two]
+    few = design(people(), spec(publish=["sex", "race"], domain=draft_domain(table, ["income", "sex", "race"])))
+    assert few.mechanism.lists_inputs
+
+
+@pytest.fixture
+def one_noise(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Noisy counts and scores of the first table are those of the next one, too; the list counts tables."""
+    drawn: list[Any] = []
+    place, tables = [0], [0]
+    noisy, fit = measurement.add_noise, wide_design.fit_wide
+
+    def record(counts: Any, noise: Any) -> Any:
+        if len(drawn) == place[0]:
+            drawn.append(noisy(counts, noise))
+        place[0] += 1
+        return drawn[place[0] - 1].copy()
+
+    def begin(*given: Any) -> Any:
+        place[0] = 0
+        tables[0] += 1
+        return fit(*given)
+
+    monkeypatch.setattr(measurement, "add_noise", record)
+    monkeypatch.setattr(wide_fit, "add_noise", record)
+    monkeypatch.setattr("privacyfunnel.release.design.fit_wide", begin)
+    monkeypatch.setattr(release_page, "datetime", Today)
+    return tables
+
+
+def test_every_public_byte_follows_from_the_noisy_counts_and_the_draw(tmp_path: Path, one_noise: list[int]) -> None:
+    """Two tables that differ in every relation with the secret, and in its shares: the noise made up for that."""
+    found = []
+    flipped = people()["income"].sample(ROWS, shuffle=True, seed=5)
+    for number, secret in enumerate((people()["income"], flipped)):
+        place = tmp_path / str(number)
+        place.mkdir()
+        people().with_columns(income=secret).write_csv(place / "people.csv")
+        sanitise_file(place / "people.csv", spec(publish=COLUMNS[2:], into=place / "out", report=False))
+        public = place / "out" / "public"
+        found.append({path.name: path.read_bytes() for path in public.iterdir()})
+    assert one_noise == [2]
+    assert found[0].keys() == found[1].keys()
+    assert [name for name in found[0] if found[0][name] != found[1][name]] == []
+
+
+def test_tests_from_outside_accept_the_law_and_reject_a_leak_of_one_row_in_twenty(
+    made: tuple[Path, dict[str, Any]],
+) -> None:
+    """People as the model has them: their records are drawn, and looked at with their secrets and nothing else."""
+    _, _, model = load(made[0])
+    tree, promise, n = model.tree, LIP(0.5), 60_000
+    law = design_real_or_synthetic(tree, promise).mechanism
+    words = np.stack([KeyStream.from_seed(3).words(0, n, draw=draw) for draw in range(tree.words_per_record)])
+    secrets = tree.sample_secrets(words).astype(np.int64)
+    shown = law.draw(tree.sample(words), KeyStream.from_seed(4).rows(0, n))
+    joint = Joint.from_counts(np.bincount(secrets, minlength=len(tree.shares))[:, None] * np.array([[1, 1]]))
+    rng = np.random.default_rng(6)
+    leaking = shown.copy()
+    rows = rng.choice(n, n // 20, replace=False)
+    leaking[rows] = shown[secrets[rows]]  # whoever has a secret shows one record with it
+    verdicts = []
+    for drawn in (shown, leaking):
+        inputs = secrets * joint.a + rng.integers(0, joint.a, n)
+        found = PublishedRows(inputs, drawn, np.arange(n))
+        verdicts.append(judge_rows(found, promise.comparisons(joint, True), promise.epsilon, rng))
+    assert not any(verdict.rejects for verdict in verdicts[0])
+    assert any(verdict.rejects for verdict in verdicts[1])

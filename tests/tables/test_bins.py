@@ -15,8 +15,10 @@ from privacyfunnel.tables.coding.bin_syntax import parse_bin
 from privacyfunnel.tables.coding.bins import Bins, bin_labels, example_edges
 from privacyfunnel.tables.coding.coders import MOST_LABELS
 from privacyfunnel.tables.coding.encoding import encode
+from privacyfunnel.tables.coding.grouping_rules import ByDate
 from privacyfunnel.tables.coding.known_domain import encode_known
 from privacyfunnel.tables.coding.quantiles import QuantileSummary
+from privacyfunnel.tables.readers.formats import NumberFormat
 from privacyfunnel.tables.readers.lazy_frames import contingency_from_frame
 from tests.tables.coded import decoded, frame
 
@@ -157,3 +159,10 @@ def test_quantiles_that_cannot_be_are_refused(count: str) -> None:
 def test_a_column_name_may_hold_an_equals_sign() -> None:
     assert parse_bin("a=b=1,2") == Bins("a=b", edges=(1.0, 2.0))
     assert bin_labels((1.0, 2.5)) == ("< 1", "[1, 2.5)", ">= 2.5")
+
+
+def test_dates_are_grouped_by_decades() -> None:
+    days = pl.Series("born", ["03.04.1965", "17.12.2001", "1969-01-01", "2000s", None])
+    labels, odd = ByDate("decade").labels(days, NumberFormat())
+    assert labels.to_list() == ["1960s", "2000s", "1960s", "2000s", None]
+    assert odd is None or not odd.any()

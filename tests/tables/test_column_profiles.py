@@ -50,3 +50,10 @@ def test_kinds_are_told_apart_and_decimal_commas_are_numbers(tmp_path: Path) -> 
     assert (found[0].bars.low, found[0].bars.high) == (1.5, 2.25)
     _, points = profile_columns(open_table(path, Dialect(decimal=".")))
     assert points[0].kind == TEXT
+
+
+def test_postcodes_are_codes_and_german_dates_are_dates(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("plz;born;pay;zip\n45127;03.04.1965;100;0123\n45130;17.12.2001;20000;0456\n", encoding="utf-8")
+    kinds = {at.column: at.kind for at in profile_columns(open_table(path))[1]}
+    assert kinds == {"plz": TEXT, "born": DATES, "pay": NUMBERS, "zip": TEXT}

@@ -112,7 +112,7 @@ SMALL = {"occupation": ["u", "v"], "education": ["a", "b"], "income": ["1", "2"]
     [
         (["occupation"], ["educaton"], [], r"^no column 'educaton' among 3\. Did you mean 'education'\?$"),
         (["Occupation"], ["education"], [], r"^no column 'Occupation' among 3\. Did you mean 'occupation'\?$"),
-        (["zzz"], ["education"], [], r"^no column 'zzz' among 3\.$"),
+        (["zzz"], ["education"], [], r"^no column 'zzz' among 3\. They are occupation, education, income\.$"),
         (["occupation"], ["education", "education"], [], "'education' was named twice"),
         (["occupation", "occupation"], ["education"], [], "'occupation' was named twice"),
         (["occupation"], ["education", "occupation"], [], "'occupation' cannot be secret and published"),

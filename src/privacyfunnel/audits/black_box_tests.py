@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacyfunnel.arrays import BoolArray, FloatArray, IntArray, sparse
+from privacyfunnel.errors import ParameterError
 from privacyfunnel.model.comparisons import Comparisons
 
 FALSE_ALARM = 1e-6  # the chance that a build which keeps its promise is rejected, for each of the two tests
@@ -84,6 +85,11 @@ def _pairs(blocks: Iterable[Comparisons], rows: PublishedRows) -> Iterator[_Even
     """The pairs of events with the most rows in the smaller of the two."""
     sizes, found = [], []
     for block in blocks:
+        if block.scales is not None or block.mixed:
+            raise ParameterError(
+                "The black-box tests compare groups of people both ways alike; this promise does not. Audit the "
+                "protocol, which is exact."
+            )
         here = np.bincount(rows.inputs, minlength=block.inputs)
         ones = np.ones(len(block.event))
         member = sparse.csr_array((ones, (block.event, block.input)), shape=(len(block.of_class), block.inputs))

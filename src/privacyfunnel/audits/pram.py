@@ -27,7 +27,7 @@ from privacyfunnel.model.comparisons import Leak
 from privacyfunnel.model.contingency_csv import open_csv
 from privacyfunnel.model.information import entropy, mutual_information
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.promises import PROMISES, Promise
+from privacyfunnel.model.promises import YARDSTICKS, Promise
 from privacyfunnel.model.protocols.channel_protocol import Labels, Protocol
 from privacyfunnel.tables.coding.bins import Bins
 from privacyfunnel.tables.readers.formats import AUTO_DETECT, Dialect
@@ -205,7 +205,7 @@ def audit_matrix(
     joint = check_joint(counted.contingency)
     protocol = read_matrix(matrix, joint)
     certified = None if promise is None else _certify(protocol, promise, joint)
-    leaks = {name: kind(0).worst(joint, protocol) for name, kind in PROMISES.items()}
+    leaks = {name: kind(0).worst(joint, protocol) for name, kind in YARDSTICKS.items()}
     return MatrixAudit(joint, protocol, counted.rows, leaks, certified)
 
 

@@ -21,7 +21,7 @@ from privacyfunnel.audits.draw_agreement import DrawAgreement, judge_draw
 from privacyfunnel.audits.matched_table import MatchedTable, find_row_order, secret_labels
 from privacyfunnel.audits.noise_audit import NoiseAudit, audit_noise
 from privacyfunnel.audits.published_file import FileAudit, audit_file
-from privacyfunnel.errors import ColumnError, GuaranteeError
+from privacyfunnel.errors import ColumnError, GuaranteeError, ParameterError
 from privacyfunnel.formatting import format_epsilon
 from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.input_domain import ColumnShares
@@ -155,6 +155,11 @@ def audit(
     protocol, sanitised = find_protocol(protocol), None if sanitised is None else find_table(sanitised)
     sealed, signer = load_signed_protocol(protocol, sanitised, signed_by)
     check_secret(sealed, secret)
+    if not sealed.mechanism.lists_inputs:
+        raise ParameterError(
+            "Real or synthetic records are checked from the public files alone, and their table adds nothing. Name the "
+            "public folder, and no table."
+        )
     sealed.domain.check_secrets(merges)
     original = resolve_source(table).open(dialect)
     found = MatchedTable.match(original, sealed, bins, merges)

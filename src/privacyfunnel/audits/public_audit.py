@@ -18,7 +18,7 @@ from privacyfunnel.errors import GuaranteeError
 from privacyfunnel.mechanisms.protocol_file import find_protocol
 from privacyfunnel.mechanisms.sealing import SealedProtocol, certify_at_model
 from privacyfunnel.mechanisms.signatures import Signer, load_signed_protocol
-from privacyfunnel.model.published.published_model import PublishedModel
+from privacyfunnel.model.published.table_model import PublishedModel
 from privacyfunnel.names import format_names
 from privacyfunnel.release.codebook import codebook
 from privacyfunnel.release.output_layout import detect_layout

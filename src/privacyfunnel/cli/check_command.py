@@ -17,17 +17,25 @@ if TYPE_CHECKING:
 
 
 def check(
-    source: Annotated[Path, typer.Argument(readable=False, help="A release.toml.", metavar="RELEASE.TOML")],
-    table: Annotated[
-        str | None,
-        typer.Argument(help=f"The table, if it is not the one that the file names: {TABLES}; {DATABASES}."),
+    source: Annotated[
+        Path,
+        typer.Argument(readable=False, help="A release.toml, or a policy.toml.", metavar="RELEASE.TOML|POLICY.TOML"),
+    ],
+    tables: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help=f"The table, if it is not the one that the file names: {TABLES}; {DATABASES}. For a policy: one or "
+            "more.",
+            metavar="[TABLE]...",
+        ),
     ] = None,
     *,
     as_json: Json = False,
 ) -> None:
     """Check a release.toml, also against the columns of its table, and say what sanitise would do. Nothing is written.
 
-    Exit code 2 if sanitise would refuse it before it counts a row.
+    Exit code 2 if sanitise would refuse it before it counts a row. With a policy.toml: exit code 2 if a column of the
+    tables has no decision, an ε is larger than allowed, or new rows break the promise.
     """
     from privacyfunnel.errors import ParameterError
     from privacyfunnel.spec.checks import check_columns_exist
@@ -35,7 +43,12 @@ def check(
 
     if source.suffix.lower() != ".toml":
         raise ParameterError(f"check takes a release.toml; got '{source.name}'. Write one with sanitise --save-spec.")
-    spec = build_spec(str(source), {} if table is None else {"table": table}).require_columns()
+    if source.name.endswith("policy.toml"):
+        _check_policy(source, tables or [], as_json=as_json)
+        return
+    if tables and len(tables) > 1:
+        raise ParameterError(f"A release.toml is about one table; {len(tables)} were named. Name one.")
+    spec = build_spec(str(source), {"table": tables[0]} if tables else {}).require_columns()
     _ = spec.row_key, spec.domain_file  # each reads its file, or refuses it
     files = _output_files(spec)
     columns = None if spec.table is None else spec.source.open(spec.dialect).columns
@@ -51,6 +64,20 @@ def check(
         "files": [str(path) for path in files],
     }
     answer(as_json, content, _format_check(spec, columns, left_out, files))
+
+
+def _check_policy(source: Path, tables: list[str], *, as_json: bool) -> None:
+    """Check tables against a policy; one sentence with all that is broken."""
+    from privacyfunnel.audits.policy import Policy
+    from privacyfunnel.errors import GuaranteeError, ParameterError
+
+    policy = Policy.load(source)
+    if not tables:
+        raise ParameterError("A policy is checked against tables; none was named. Name one or more.")
+    broken = [sentence for table in tables for sentence in policy.violations(Path(table))]
+    if broken:
+        raise GuaranteeError(f"The policy is broken: {'; '.join(broken)}. Decide in '{source}', or stop the job.")
+    answer(as_json, {"valid": True, "tables": tables}, f"{len(tables)} tables keep the policy {source}.")
 
 
 def _columns_used(spec: ReleaseSpec) -> set[str]:

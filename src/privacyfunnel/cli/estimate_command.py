@@ -75,6 +75,10 @@ def estimate(
     original: Annotated[
         Path | None, typer.Option("--original", help="For the owner: the original table, to draw its shares beside.")
     ] = None,
+    weights: Annotated[
+        Path | None,
+        typer.Option("--weights", help="For real or synthetic rows: a file for them and decoys, with their weights."),
+    ] = None,
     no_shares: Annotated[
         bool, typer.Option("--no-shares", help="Do not calibrate to shares that the protocol file states.")
     ] = False,
@@ -95,7 +99,12 @@ def estimate(
     if into is None and (impute or original):
         option = "--impute" if impute else "--original"
         raise ParameterError(f"{option} needs a folder to write to; there is none. Add --into FOLDER.")
-    for path in [posterior, matrix, *([into / name for name in NAMES] if into is not None and into.exists() else [])]:
+    for path in [
+        posterior,
+        matrix,
+        weights,
+        *([into / name for name in NAMES] if into is not None and into.exists() else []),
+    ]:
         if path is not None:
             check_target(path, force=force)
     protocol, sanitised = find_protocol(protocol), find_table(sanitised or protocol)
@@ -119,6 +128,11 @@ def estimate(
         )
     if posterior is not None:
         files.append(_write_posterior(sealed, table, posterior, force=force))
+    if weights is not None:
+        from privacyfunnel.tables.readers.table_files import write_table
+
+        write_table(weights, [estimation.weigh(sealed, table)], force=force)
+        files.append(weights)
     if matrix is not None:
         from privacyfunnel.audits.pram import write_matrix
 
@@ -150,6 +164,7 @@ def format_summary(found: Estimates, files: list[Path]) -> str:
 
 
 _METHODS = {
+    "weights": "weights of real and synthetic rows",
     "ml": "maximum likelihood",
     "projection": "projection",
     "inversion": "inversion",

@@ -28,6 +28,7 @@ EXCEL_SAFE = (
     "text that begins with = + - @ and is no number has an apostrophe in front; estimate and audit read it either way"
 )
 Details = Annotated[bool, typer.Option("--details", help="Say everything, not only the most important lines.")]
+WEIGHTED = "estimates by weights, in which real rows count most; nothing is proved about the best"
 
 
 def content(release: Release) -> dict[str, Any]:
@@ -47,6 +48,7 @@ def content(release: Release) -> dict[str, Any]:
         "promise": sealed.promise.name,
         "epsilon": sealed.total_epsilon,
         "certified": sealed.epsilon,
+        "model_quality": release.findings.model_quality,
         "model_epsilon": None if sealed.model is None else float(sealed.model.epsilon),
         "table_leak": None if sealed.model is None else finite_or_none(release.findings.table_leak),
         "population": None if sealed.promise.population is None else sealed.promise.population.confidence,
@@ -116,6 +118,7 @@ def _detail_facts(release: Release) -> list[tuple[str, str]]:
         ("promise", promise_text(sealed, average_only=release.average_only)),
         ("means", meaning(sealed.promise, sealed.certified_total, " & ".join(sealed.domain.secret_columns))),
         ("population", _population_text(release)),
+        ("model", release.findings.model_quality),
         *((each.name, each.answer) for each in release.findings.attackers if each.promised is None),
         *design_facts(sealed, release.method, release.reason, release.worth, expected_shares(release)),
         ("order", order_text(release)),
@@ -133,7 +136,7 @@ def promise_text(sealed: SealedProtocol, *, average_only: bool) -> str:
     """What was promised about what, and what was certified; an average alone promises nothing."""
     name, secret = sealed.promise.name, " & ".join(sealed.domain.secret_columns)
     size = text_format.format_epsilon(sealed.epsilon)
-    certified = f"certified {size} {sealed.mechanism.check_method}"
+    certified = f"certified {size} {sealed.mechanism.describe_check()}"
     if sealed.epsilon > sealed.promise.epsilon:
         certified = f"certified {sealed.epsilon:.1e}, the least that 64-bit integers can show"
     if average_only:
@@ -159,7 +162,7 @@ def design_facts(
     more = len(found) - NAMED
     return [
         ("method", f"{worth.describe_method(method)}{reads}{f': {reason}' if reason else ''}"),
-        ("made for", f"{worth.use.full_name}; {optimality_text(worth)}"),
+        ("made for", f"{worth.use.full_name}; {optimality_text(worth)}" if sealed.mechanism.lists_inputs else WEIGHTED),
         *(("shares", f"{told} (95 %)") for told in found[:NAMED]),
         *([("", f"and {more} more columns, nearer than these")] if more > 0 else []),
         ("information", kept if sealed.bound is None else f"{kept}; at most {sealed.bound:.4f} is possible"),

@@ -39,7 +39,7 @@ def solve(
     from privacyfunnel.designs.optimal.privacy_funnel import secret_information
     from privacyfunnel.model.contingency_csv import read_counts
     from privacyfunnel.model.information import entropy
-    from privacyfunnel.model.promises import PROMISES
+    from privacyfunnel.model.promises import YARDSTICKS
     from privacyfunnel.model.protocols.channel_protocol import Protocol
 
     average_only = "average" in given and not {"epsilon", "factor"} & given.keys()
@@ -73,7 +73,7 @@ def solve(
         "population": None
         if spec.confidence is None
         else _population_content(wanted, spec.confidence, joint, found.protocol),
-        "leakage": {name: kind(0).leakage(joint, found.protocol) for name, kind in PROMISES.items()},
+        "leakage": {name: kind(0).leakage(joint, found.protocol) for name, kind in YARDSTICKS.items()},
         "outputs": found.outputs,
         "seconds": seconds,
     }

@@ -17,13 +17,13 @@ so for every pair of their members: an interval again, within the table's own, w
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TypeVar
 
 import numpy as np
 
-from privacyfunnel.arrays import FloatArray, Matrix, dense
+from privacyfunnel.arrays import BoolArray, FloatArray, Matrix, dense
 from privacyfunnel.errors import GuaranteeError
 from privacyfunnel.model.comparisons import Comparisons
 from privacyfunnel.model.credal.credal_sets import CredalSets
@@ -35,6 +35,7 @@ from privacyfunnel.model.protocols.unary_encoding import LARGEST_ALPHA, UnaryEnc
 
 _STEP = 2.0**-48  # how far from the closed form the search looks first, relative to it
 _FAR_STEP = 1 / 64  # the same over sets of priors, whose end of the interval is not the table's
+LEAST = 1e-300  # in the place of e^ε − 1 where that is nothing
 _STEPS = 64  # doublings of that step: the search reaches from 2^-48 to 2^16 times the closed form
 
 Member = TypeVar("Member", bound=Comparable)
@@ -133,14 +134,16 @@ def unary_encoding(joint: Joint, promise: Promise) -> UnaryEncoding:
         return UnaryEncoding(joint.a, alpha, outputs)
 
     def interval() -> tuple[float, float]:
-        bound = math.exp(min(promise.epsilon, LARGEST_ALPHA))
-        excess = 0.0
+        excess = 0.0  # over e^ε − 1
         for block in blocks:
-            for _, events, others in chunks(block):
+            for first, events, others in chunks(block):
                 p, q = dense(events), dense(others)
-                for more, less in ((p, q), (q, p)):
-                    excess = max(excess, float(np.maximum(more - bound * less, 0.0).sum(axis=1).max()))
-        return 0.0, (bound - 1) / excess if excess > 0 else math.inf
+                for (more, less), (asked, bound) in zip(
+                    ((p, q), (q, p)), _limits(promise, block, first, p), strict=True
+                ):
+                    over = np.maximum(more - bound * less, 0.0).sum(axis=1, keepdims=True)[asked]
+                    excess = max(excess, float((over / np.maximum(bound[asked] - 1, LEAST)).max(initial=0.0)))
+        return 0.0, 1 / excess if excess > 0 else math.inf
 
     return _calibrate("unary encoding", promise, blocks, promise.credal_sets(joint), member, interval)
 
@@ -158,20 +161,30 @@ def _interval(
     affine: Callable[[Matrix], tuple[FloatArray, FloatArray]],
 ) -> tuple[float, float]:
     """The smallest and the largest k that keep the promise; empty when the first is above the second."""
-    bound = math.exp(min(promise.epsilon, LARGEST_ALPHA))
     low, high = 0.0, math.inf
     for block in blocks:
-        for _, events, others in chunks(block):
+        for first, events, others in chunks(block):
             e, f = affine(events), affine(others)
-            for (a_e, c_e), (a_f, c_f) in ((e, f), (f, e)):
-                slope = a_e - bound * a_f
-                room = np.broadcast_to(bound * c_f - c_e, slope.shape)
+            ways = zip(((e, f), (f, e)), _limits(promise, block, first, e[0]), strict=True)
+            for ((a_e, c_e), (a_f, c_f)), (asked, bound) in ways:
+                slope = (a_e - bound * a_f)[asked]
+                room = np.broadcast_to(bound * c_f - c_e, a_e.shape)[asked]
                 if bool(((slope == 0) & (room < 0)).any()):
                     return math.inf, 0.0
                 above = np.divide(room, slope, out=np.full_like(slope, math.inf), where=slope > 0)
                 below = np.divide(room, slope, out=np.zeros_like(slope), where=slope < 0)
-                low, high = max(low, float(below.max())), min(high, float(above.min()))
+                low, high = max(low, float(below.max(initial=0.0))), min(high, float(above.min(initial=math.inf)))
     return low, high
+
+
+def _limits(
+    promise: Promise, block: Comparisons, first: int, like: FloatArray
+) -> Iterator[tuple[BoolArray, FloatArray]]:
+    """For either way up of the pairs from `first` on: which are asked, and e^ε to their scale, a row each."""
+    scales = np.ones((len(like), 2)) if block.scales is None else block.scales[first : first + len(like)]
+    for scale in scales.T:
+        asked = np.isfinite(scale)
+        yield asked, np.exp(np.minimum(promise.epsilon * np.where(asked, scale, 1.0), LARGEST_ALPHA))[:, None]
 
 
 def _calibrate(

@@ -69,10 +69,9 @@ def largest_shares(rows: LinearConstraints, epsilon: float, prior: FloatArray) -
     A pair of functionals, n and d, is 1 at the prior; :math:`1 - t + t n_x \le e^\varepsilon (1 - t + t d_x)` holds
     while :math:`t (n_x - e^\varepsilon d_x + e^\varepsilon - 1) \le e^\varepsilon - 1`, and the same either way up.
     Beside kept columns they are :math:`n_p` and :math:`d_p` at the prior, which leaves
-    :math:`e^\varepsilon d_p - n_p` in the place of :math:`e^\varepsilon - 1`.
+    :math:`e^\varepsilon d_p - n_p` in the place of :math:`e^\varepsilon - 1`. With a scale it is that multiple of ε.
     """
-    gain, loud = np.expm1(epsilon), np.exp(epsilon)
-    needed = np.full(rows.inputs, gain)  # so that no share is above 1
+    needed = np.ones(rows.inputs)  # 1 / t, so that no share is above 1
     step = max(1, WORKED_ON // max(rows.inputs, 1))
     at_prior = np.asarray(rows.functionals @ prior)
     for first in range(0, len(rows.pairs), step):
@@ -80,10 +79,15 @@ def largest_shares(rows: LinearConstraints, epsilon: float, prior: FloatArray) -
         one, other = (dense(rows.functionals[pairs[:, i]]) for i in (0, 1))
         at_one, at_other = (at_prior[pairs[:, i]] for i in (0, 1))
         plain = (np.abs(at_one - 1) < ROUNDING) & (np.abs(at_other - 1) < ROUNDING)
-        for n, d, n_p, d_p in ((one, other, at_one, at_other), (other, one, at_other, at_one)):
-            left = np.where(plain, gain, np.maximum(loud * d_p - n_p, TINY))
-            needed = np.maximum(needed, ((n - loud * d) * (gain / left)[:, None]).max(axis=0, initial=0.0) + gain)
-    return np.asarray(gain / needed)
+        ways = ((one, other, at_one, at_other), (other, one, at_other, at_one))
+        for (n, d, n_p, d_p), scale in zip(ways, rows.either_scale[first : first + step].T, strict=True):
+            asked = np.isfinite(scale)
+            size = epsilon * scale[asked]
+            loud, gain = np.exp(size), np.expm1(size)
+            left = np.where(plain[asked], gain, np.maximum(loud * d_p[asked] - n_p[asked], TINY))
+            over = (n[asked] - loud[:, None] * d[asked]) / left[:, None]
+            needed = np.maximum(needed, over.max(axis=0, initial=0.0) + 1)
+    return np.asarray(1 / needed)
 
 
 def total_squared_error(joint: Joint, protocol: ForcedResponse, use: Statistics) -> float:

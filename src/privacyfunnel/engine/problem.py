@@ -3,7 +3,9 @@ r"""The problem of the engine, and its answer.
 A protocol splits the prior p over its inputs z into posteriors ("atoms") v with weights q, and keeps its promise
 exactly when every atom lies in the polytope
 
-    V = {v >= 0, Σ v = 1,  L_E·v <= e^ε L_F·v,  L_F·v <= e^ε L_E·v  for every row (E, F)}.
+    V = {v >= 0, Σ v = 1,  L_E·v <= e^aε L_F·v,  L_F·v <= e^bε L_E·v  for every row (E, F)},
+
+where a and b are the scales of the row: 1 under most promises, infinite where one side is not promised.
 
 The best protocol is the cheapest split
 
@@ -52,6 +54,16 @@ class Problem:
         return float(np.exp(self.epsilon))
 
     @cached_property
+    def limits(self) -> tuple[FloatArray, FloatArray]:
+        """e^aε and e^bε of every row: what its ratio may be at most either way up, infinite where that is not asked."""
+        scales = self.constraints.scales
+        if scales is None:
+            return (np.full(len(self.constraints.pairs), self.exp_epsilon),) * 2
+        with np.errstate(over="ignore", invalid="ignore"):
+            most = np.where(np.isinf(scales), np.inf, np.exp(self.epsilon * scales))
+        return most[:, 0], most[:, 1]
+
+    @cached_property
     def prior_cost(self) -> float:
         """What the prior itself costs: no split costs more than this."""
         return float(costs(self.objective, self.prior[None, :])[0])
@@ -73,10 +85,15 @@ class Problem:
     @cached_property
     def inequalities(self) -> FloatArray:
         """(e^ε L_F − L_E)·v >= 0 and the reverse where they say anything, each scaled to largest entry 1, each once."""
-        n, d = self.constraints.dense
-        A = np.concatenate([self.exp_epsilon * d - n, self.exp_epsilon * n - d])
+        A = -self.slopes(np.arange(len(self.constraints)), np.arange(len(self.constraints)))
         A = A[A.min(axis=1) < 0]
         return np.asarray(np.unique(A / np.abs(A).max(axis=1, keepdims=True), axis=0))
+
+    def slopes(self, up: IntArray, down: IntArray) -> FloatArray:
+        """g of the inequalities g·v <= 0 that these rows are, one way up and the other, where that is asked."""
+        (n, d), (most, most_down) = self.constraints.dense, self.limits
+        up, down = up[np.isfinite(most[up])], down[np.isfinite(most_down[down])]
+        return np.concatenate([n[up] - most[up, None] * d[up], d[down] - most_down[down, None] * n[down]])
 
     def cone(self) -> sparse.csr_array:
         """Rows with rows·(v, t) <= 0 for some t exactly for multiples v of atoms; t are columns of its own.
@@ -95,11 +112,12 @@ class Problem:
             )
             return sparse.csr_array(both)
         against, which = np.unique(self.constraints.pairs[:, 1], return_inverse=True)
-        n, d = self.constraints.dense
-        low, high = (
-            np.flatnonzero((self.exp_epsilon * n < d).any(axis=1)),
-            np.flatnonzero((self.exp_epsilon * d < n).any(axis=1)),
-        )
+        (n, d), (above, below) = self.constraints.dense, self.limits
+        with np.errstate(invalid="ignore"):  # ∞ · 0, of a side that is not asked
+            low, high = (
+                np.flatnonzero((below[:, None] * n < d).any(axis=1) & np.isfinite(below)),
+                np.flatnonzero((above[:, None] * d < n).any(axis=1) & np.isfinite(above)),
+            )
         k = len(self.constraints)
         pick = sparse.csr_array((np.ones(k), (np.arange(k), which.reshape(-1))), shape=(k, len(against)))
         events = sparse.csr_array(self.constraints.functionals[against])
@@ -109,8 +127,8 @@ class Problem:
                 [
                     sparse.hstack([events, -unit]),
                     sparse.hstack([-events, unit]),
-                    sparse.hstack([-self.exp_epsilon * N[low], sparse.csr_array(pick[low])]),
-                    sparse.hstack([N[high], sparse.csr_array(-self.exp_epsilon * pick[high])]),
+                    sparse.hstack([-below[low, None] * N[low], sparse.csr_array(pick[low])]),
+                    sparse.hstack([N[high], sparse.csr_array(-above[high, None] * pick[high])]),
                 ]
             )
         )
@@ -119,12 +137,14 @@ class Problem:
 
     def is_feasible(self, atoms: FloatArray) -> BoolArray:
         """Whether each atom keeps every row, up to rounding."""
+        room, kept = 1 + SETTINGS.tolerance.constraint, np.ones(len(atoms), dtype=bool)
         one, other = self.constraints.evaluate(atoms)
-        most = self.exp_epsilon * (1 + SETTINGS.tolerance.constraint)
-        kept = ((one <= most * other) & (other <= most * one)).all(axis=0)
+        for more, less, most in ((one, other, self.limits[0]), (other, one, self.limits[1])):
+            asked = np.isfinite(most)
+            kept &= (more[asked] <= room * most[asked, None] * less[asked]).all(axis=0)
         if self.credal_sets is not None:
             one, other = self.credal_sets.evaluate((atoms / self.prior).T)
-            kept &= (one <= most * other).all(axis=0)
+            kept &= (one <= room * self.exp_epsilon * other).all(axis=0)
         return np.asarray(kept)
 
     def clean(self, atoms: FloatArray) -> FloatArray:
@@ -162,15 +182,17 @@ class Problem:
         support = np.flatnonzero(atom)
         v = atom[support]
         n, d = self.constraints.numerators[:, support], self.constraints.denominators[:, support]
+        above, below = self.limits
         for _ in range(SETTINGS.lp.repairs):
             one, other = n @ v, d @ v
-            up = np.flatnonzero(one > self.exp_epsilon * other * (1 - SETTINGS.tolerance.tight))
-            down = np.flatnonzero(other > self.exp_epsilon * one * (1 - SETTINGS.tolerance.tight))
+            with np.errstate(invalid="ignore"):  # ∞ · 0, of a side that is not asked
+                up = np.flatnonzero(one > above * other * (1 - SETTINGS.tolerance.tight))
+                down = np.flatnonzero(other > below * one * (1 - SETTINGS.tolerance.tight))
             size = np.concatenate([one[up], other[down]])
             if not size.size or (size <= 0).any():
                 break
             slopes = np.concatenate(
-                [dense(n[up] - self.exp_epsilon * d[up]), dense(d[down] - self.exp_epsilon * n[down])]
+                [dense(n[up]) - above[up, None] * dense(d[up]), dense(d[down]) - below[down, None] * dense(n[down])]
             )
             excess = (slopes @ v) / size
             change = np.linalg.lstsq(slopes * v / size[:, None], -excess)[0]
@@ -191,8 +213,10 @@ class Problem:
         needed = np.zeros(len(distributions))
         here, there = self.constraints.evaluate(self.prior[None, :]), self.constraints.evaluate(distributions)
         for one, other in ((0, 1), (1, 0)):
-            at_prior = np.minimum(here[one] - self.exp_epsilon * here[other], 0.0)  # above 0 by rounding alone
-            at_end = there[one] - self.exp_epsilon * there[other]
+            asked = np.isfinite(self.limits[one])
+            most = self.limits[one][asked, None]
+            at_prior = np.minimum(here[one][asked] - most * here[other][asked], 0.0)  # above 0 by rounding alone
+            at_end = there[one][asked] - most * there[other][asked]
             share = np.divide(at_end, at_end - at_prior, out=np.zeros_like(at_end), where=at_end > 0)
             needed = np.maximum(needed, share.max(axis=0, initial=0.0))
         if self.credal_sets is not None:

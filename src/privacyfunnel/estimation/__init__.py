@@ -11,6 +11,7 @@ calibration            estimates where margins are known exactly
 intervals, profile     confidence intervals, also near 0 and 1
 share_estimates        all of these, on arrays
 output_reader          from sanitised tables to counts of outputs
+decoy_weights, wide_estimates  real or synthetic records, by weights of rows and decoys
 results, tabulation    tables of shares; `estimate`
 imputation             the posterior of one record, completed tables, Rubin's rules
 expected_precision     the precision that a design will allow, for its owner
@@ -19,6 +20,7 @@ expected_precision     the precision that a design will allow, for its owner
 from privacyfunnel.estimation.imputation import Combined, Imputation, Posterior, combine, impute, impute_file, posterior
 from privacyfunnel.estimation.results import Cell, Estimates, ShareTable
 from privacyfunnel.estimation.tabulation import estimate
+from privacyfunnel.estimation.wide_estimates import weigh
 
 __all__ = [
     "Cell",
@@ -32,4 +34,5 @@ __all__ = [
     "impute",
     "impute_file",
     "posterior",
+    "weigh",
 ]

@@ -135,12 +135,38 @@ class WeightedRelease:
         squares = self.contributions(of_rows**2, of_decoys**2)
         return SumEstimate(float(found.sum()), math.sqrt(max(float((found**2).sum() - squares.sum()), 0.0)))
 
+    def estimate_counts(self, of_rows: IntArray, of_decoys: IntArray, cells: int) -> tuple[FloatArray, FloatArray]:
+        """How many original rows are in each cell, and the variance of that, given the cells of rows and decoys.
+
+        The indicator of a cell is its own square, so that Var z sums up to Σ z² less the count itself. Decoys that were
+        drawn add the variance of their weights.
+        """
+        k, rates = self.mechanism.classes, self._rates
+        weights, left = self.rows.weights, 1.0 - self.rows.keep
+        added = _sum_cells(self.decoys.classes, of_decoys, self.shares * self.decoys.weights, (k, cells))
+        offset = np.linalg.solve(np.eye(k) + rates * self._replaced, rates @ added)  # h, classes × cells
+        count = np.bincount(of_rows, weights, cells).astype(np.float64)
+        count -= self.rows.add_by_class(left * weights, k) @ offset
+        crossed = _sum_cells(self.rows.classes, of_rows, weights**2 * left, (k, cells))
+        square = np.bincount(of_rows, weights**2, cells) - 2.0 * (crossed * offset).sum(axis=0)
+        square += self.rows.add_by_class((weights * left) ** 2, k) @ offset**2
+        variance: FloatArray = np.maximum(square - count, 0.0)
+        if not can_list(self.mechanism.model, MOST_LISTED):
+            own = self.decoy_weights
+            drawn = np.bincount(of_decoys, own**2, cells) - np.bincount(of_decoys, own, cells) ** 2 / len(own)
+            variance += np.maximum(drawn, 0.0)
+        return count, variance
+
     def contributions(self, of_rows: FloatArray, of_decoys: FloatArray) -> FloatArray:
         """z of every row: its mean is the function's value at the original row."""
         k, rates = self.mechanism.classes, self._rates
         added = self.decoys.add_by_class(self.shares * of_decoys * self.decoys.weights, k)
         offset = np.linalg.solve(np.eye(k) + rates * self._replaced, rates @ added)
         return np.asarray((of_rows - (1.0 - self.rows.keep) * offset[self.rows.classes]) * self.rows.weights)
+
+
+def _sum_cells(classes: IntArray, cells: IntArray, summands: FloatArray, shape: tuple[int, int]) -> FloatArray:
+    return np.bincount(classes * shape[1] + cells, summands, shape[0] * shape[1]).reshape(shape).astype(np.float64)
 
 
 def draw_decoys(mechanism: RealOrSynthetic, stream: KeyStream, number: int) -> tuple[CodeArray, FloatArray]:

@@ -23,6 +23,7 @@ from privacyfunnel.designs.methods import Effort, Options, find_method
 from privacyfunnel.errors import SizeError
 from privacyfunnel.estimation.output_reader import OutputReader
 from privacyfunnel.estimation.tabulation import group_tables
+from privacyfunnel.estimation.wide_estimates import expect_cells
 from privacyfunnel.formatting import format_points
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint, cache_with_joint
@@ -81,6 +82,8 @@ def expected_precision(sealed: SealedProtocol, joint: Joint, rows: int, columns:
     SizeError
         If the channel of these columns is too large to estimate from.
     """
+    if not sealed.mechanism.lists_inputs:
+        return _weighted_precisions(sealed, joint, rows, [tuple(columns)])[0]
     reading = OutputReader.from_protocol(sealed, columns=columns)
     return _expected_precisions(reading, joint, rows, [tuple(columns)])[0]
 
@@ -89,6 +92,8 @@ def expected_precision(sealed: SealedProtocol, joint: Joint, rows: int, columns:
 def expected_precision_by_column(sealed: SealedProtocol, joint: Joint, rows: int) -> tuple[ExpectedPrecision, ...]:
     """The same for every published column by itself, without those that cannot be estimated from in reasonable time."""
     asked = [(attribute.name,) for attribute in sealed.domain.attributes]
+    if not sealed.mechanism.lists_inputs:
+        return tuple(_weighted_precisions(sealed, joint, rows, asked))
     found: dict[int, ExpectedPrecision] = {}
     for together in group_tables(sealed, asked):
         with suppress(SizeError):
@@ -97,6 +102,17 @@ def expected_precision_by_column(sealed: SealedProtocol, joint: Joint, rows: int
                 zip(together, _expected_precisions(reading, joint, rows, [asked[i] for i in together]), strict=True)
             )
     return tuple(found[i] for i in sorted(found))
+
+
+def _weighted_precisions(
+    sealed: SealedProtocol, joint: Joint, rows: int, asked: Sequence[tuple[str, ...]]
+) -> list[ExpectedPrecision]:
+    """Of real or synthetic records, from a trial draw."""
+    z, found = NormalDist().inv_cdf((1 + LEVEL) / 2), []
+    for columns, (cells, truth) in zip(asked, expect_cells(sealed, joint, rows, asked), strict=True):
+        half = np.array([z * (cell.standard_error or 0.0) for cell in cells])
+        found.append(ExpectedPrecision(columns, tuple(cell.labels for cell in cells), truth, half))
+    return found
 
 
 def _expected_precisions(

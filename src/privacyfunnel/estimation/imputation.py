@@ -33,6 +33,7 @@ from privacyfunnel.estimation.share_estimates import (
     default_method,
     fit_shares,
 )
+from privacyfunnel.estimation.wide_estimates import refuse_weighted
 from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.tables.readers.column_selection import select_columns, select_expression
@@ -57,6 +58,7 @@ class Posterior:
 
 def posterior(protocol: SealedProtocol | str | Path, frame: Any) -> Posterior:
     """The posterior of a record given its published output, under the prior estimated from the whole table."""
+    refuse_weighted(protocol)
     reading = OutputReader.from_protocol(protocol)
     method = default_method(reading.model)
     observed = reading.observe(frame, distinct=method == "ml")[()]
@@ -173,6 +175,7 @@ class Imputation:
         if m < 1:
             raise ParameterError(f"The number of completed tables must be at least 1; it is {m}.")
         by = (by,) if isinstance(by, str) else tuple(by)
+        refuse_weighted(protocol)
         reading = OutputReader.from_protocol(protocol)
         if by and reading.sealed.sees_secret:
             raise ParameterError(

@@ -104,7 +104,7 @@ class OutputReader:
 
     def layout(self, table: Table, by: Sequence[str] = ()) -> OutputLayout:
         """How the table shows the outputs; checks that it fits the protocol, and that `by` are other columns of it."""
-        return _find_layout(self.sealed, table, by).restrict(self.mechanism, self.attributes)
+        return find_layout(self.sealed, table, by).restrict(self.mechanism, self.attributes)
 
     def decode(self, way: OutputLayout, rows: pl.DataFrame) -> NDArray[Any]:
         """The outputs that rows show, as the model has them."""
@@ -178,7 +178,7 @@ def _check_size(mechanism: Mechanism, wanted: Sequence[str]) -> None:
         )
 
 
-def _find_layout(sealed: SealedProtocol, table: Table, by: Sequence[str] = ()) -> OutputLayout:
+def find_layout(sealed: SealedProtocol, table: Table, by: Sequence[str] = ()) -> OutputLayout:
     """How the table shows the protocol's outputs; checks that `by` are other columns of it."""
     from privacyfunnel.names import validate_columns
     from privacyfunnel.release.output_layout import detect_layout

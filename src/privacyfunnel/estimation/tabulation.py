@@ -27,6 +27,7 @@ from privacyfunnel.estimation.share_estimates import (
     check_noisy,
     default_method,
 )
+from privacyfunnel.estimation.wide_estimates import METHOD, estimate_wide
 from privacyfunnel.formatting import format_percent
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.protocols.channel_protocol import Labels
@@ -75,6 +76,11 @@ def estimate(
         raise ParameterError("an estimate needs the sanitised table beside its protocol; there is none. Name it.")
     sealed = load_sealed(protocol)
     asked = _parse_tables(sealed, columns)
+    if not sealed.mechanism.lists_inputs:
+        settings = EstimationSettings(
+            "inversion" if method in (None, METHOD) else str(method), level, target, bootstrap
+        )
+        return _estimate_by_weights(sealed, frame, asked, by, settings)
     tables: dict[Group, dict[int, ShareTable]] = {}
     too_large: dict[int, SizeError] = {}
     told_of_shares: dict[str, None] = {}
@@ -124,6 +130,19 @@ def estimate(
         target=target,
         notes=(*_general_notes(sealed, grouped=bool(by)), *told_of_shares),
     )
+
+
+def _estimate_by_weights(
+    sealed: SealedProtocol,
+    frame: Any,
+    asked: Sequence[tuple[str, ...]],
+    by: tuple[str, ...],
+    settings: EstimationSettings,
+) -> Estimates:
+    if settings.method != "inversion" or settings.bootstrap:
+        raise ParameterError("Real or synthetic records are estimated by weights alone. Leave out the method.")
+    found = estimate_wide(sealed, frame, asked, by, settings.level, fixed=settings.fixed)
+    return Estimates(tuple(found), settings.level, settings.target, _general_notes(sealed, grouped=bool(by)))
 
 
 def group_tables(sealed: SealedProtocol, asked: Sequence[tuple[str, ...]]) -> list[list[int]]:

@@ -84,9 +84,14 @@ def refuse_useless(found: DesignResult, real: float | None, spec: ReleaseSpec) -
         return
     advice = list(_advice(found, verdict, spec))
     helps = f"What would help: {'; '.join(advice)}." if advice else "A smaller table, or more rows, would help."
+    noise = ""
+    if spec.is_private_design:  # who ran designs until one pleases would choose by their noise
+        noise = (
+            f" Noise was drawn, and counts: the next run needs {hint('again')}; {hint('try_')} draws none that counts."
+        )
     raise ParameterError(
-        f"This release would be useless: {verdict}. Nothing was written. {helps} {hint('anyway')} publishes it all the "
-        "same."
+        f"This release would be useless: {verdict}. Nothing was written. {helps}{noise} {hint('anyway')} publishes it "
+        "all the same."
     )
 
 
@@ -108,7 +113,8 @@ def _advice(found: DesignResult, verdict: Verdict, spec: ReleaseSpec) -> Iterato
             break
     if verdict.error is not None and verdict.kept >= LEAST_INFORMATION:
         more = math.ceil(rows * (verdict.error / (SAFE * verdict.most_error)) ** 2)
-        if rows < more <= 1000 * rows:
+        error = _error_of(joint, _round_up(more), found, promise.epsilon) if rows < more <= 1000 * rows else None
+        if error is not None and error <= verdict.most_error:  # else more rows tell no more
             yield f"about {_round_up(more):,} rows"
 
 

@@ -91,6 +91,8 @@ RULES: Mapping[str, type[SampleRule] | type[NoisySampleRule]] = {
 def promise_to_json(promise: Promise) -> dict[str, Any]:
     """Its name and size, and the priors that it is kept for besides the table's own."""
     stated: dict[str, Any] = {"name": promise.name, "epsilon": promise.epsilon}
+    if promise.parameters:
+        stated["parameters"] = promise.parameters
     if promise.components is not None:
         inner, priors = promise.components
         stated["promise"] = promise_to_json(inner)
@@ -105,7 +107,7 @@ def promise_to_json(promise: Promise) -> dict[str, Any]:
 def promise_from_json(content: Mapping[str, Any], domain: Domain) -> Promise:
     """The promise that a protocol file states; priors are over the values of its domain."""
     if "priors" not in content:
-        plain = stated_promise(content["name"], content["epsilon"])
+        plain = stated_promise(content["name"], content["epsilon"], content.get("parameters", {}))
         stated = content.get("population")
         if "robust" in content:
             return RobustPromise(plain, OddsRange.parse(content["robust"]))

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from privacyfunnel.arrays import FloatArray, IntArray, sparse
 from privacyfunnel.mechanisms.chain_step import UNIT, Step, next_contexts
 from privacyfunnel.mechanisms.draw_tally import PooledCounts
-from privacyfunnel.mechanisms.exact_arithmetic import NO_LEAK, ExactLeak, exact_leak
+from privacyfunnel.mechanisms.exact_arithmetic import NO_LEAK, ExactLeak, exact_leak, larger_leak, sides
 from privacyfunnel.model.comparisons import Comparisons, Leak
 from privacyfunnel.model.credal.credal_sets import CredalSets
 from privacyfunnel.model.joint import Joint, cache_with_joint
@@ -156,17 +156,18 @@ def outward_leak(
         return NO_LEAK
     p = np.asarray(sparse.csr_array(outputs @ given).toarray(), dtype=np.float64)
     one, other = p[:, comparisons.pairs[:, 0]], p[:, comparisons.pairs[:, 1]]
-    # What is no number compares with nothing, and then passes no check.
-    only_one = ((one > 0) != (other > 0)) | ~(np.isfinite(one) & np.isfinite(other))
-    if only_one.any():
-        output, pair = map(int, np.argwhere(only_one)[0])
-        return exact_leak(comparisons, None, pair, int(names[output]))
-    both = one > 0
-    ratio = np.divide(one, other, out=np.ones_like(one), where=both)
-    ratio = np.maximum(ratio, np.divide(1.0, ratio))
-    output, pair = map(int, np.unravel_index(int(ratio.argmax()), ratio.shape))
-    above = Fraction(float(ratio[output, pair])) * (1 + Fraction(error))
-    return exact_leak(comparisons, above, pair, int(names[output]))
+    worst = NO_LEAK
+    for side in sides(comparisons):
+        large, small = side.order(one[:, side.pairs], other[:, side.pairs])
+        # What is no number compares with nothing, and then passes no check.
+        infinite = ((large > 0) & (small == 0)) | ~(np.isfinite(large) & np.isfinite(small))
+        ratio = np.divide(large, small, out=np.ones_like(large), where=small > 0)
+        ratio[infinite] = np.inf
+        output, pair = map(int, np.unravel_index(int(ratio.argmax()), ratio.shape))
+        above = None if infinite.any() else Fraction(float(ratio[output, pair])) * (1 + Fraction(error))
+        found = exact_leak(comparisons, above, int(side.pairs[pair]), int(names[output]), side.scale)
+        worst = larger_leak(worst, found)
+    return worst
 
 
 @cache_with_joint  # of one release: its outcomes, its codebook and its report all need it

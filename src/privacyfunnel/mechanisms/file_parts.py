@@ -14,8 +14,7 @@ from privacyfunnel.mechanisms.input_domain import ColumnShares, Domain, shares_f
 from privacyfunnel.mechanisms.mechanism import Mechanism
 from privacyfunnel.mechanisms.real_or_synthetic import RealOrSynthetic
 from privacyfunnel.model.promises import Promise
-from privacyfunnel.model.published.published_model import PublishedModel
-from privacyfunnel.model.published.table_model import TableModel
+from privacyfunnel.model.published.table_model import PublishedModel, TableModel
 from privacyfunnel.model.published.wide_model import WideModel
 
 DISTRIBUTION = 1e-9  # by how much rounding may keep a stated distribution from summing to 1
@@ -60,7 +59,7 @@ def parse_model(content: Mapping[str, Any], domain: Domain, promise: Promise) ->
             raise ProtocolFileError(
                 f"a model must have a column for each of {len(domain.combos)} values; it has {model.weights.shape[1]}."
             )
-    if Fraction(promise.epsilon) + model.epsilon > model.total:
+    if Fraction(promise.epsilon) + model.epsilon / Fraction(promise.smallest_scale(model.secrets)) > model.total:
         raise ProtocolFileError("the ε of records and model must add up to the whole ε at most; it is more.")
     if content["sees_secret"] or promise.population is not None or "shares" in content:
         raise ProtocolFileError("a protocol with a published model must not see the secret nor state exact shares.")

@@ -11,7 +11,6 @@ from privacyfunnel.errors import GuaranteeError, SizeError
 from privacyfunnel.formatting import format_epsilon, format_number
 from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.channel import ChannelMechanism
-from privacyfunnel.mechanisms.exact_arithmetic import exp_below, log_above
 from privacyfunnel.mechanisms.mechanism import UNIT, Mechanism
 from privacyfunnel.mechanisms.sealing import SMALLEST_EPSILON, exact_worst_leak
 from privacyfunnel.model.joint import Joint
@@ -48,11 +47,9 @@ def kept_leakage(mechanism: Mechanism, promise: Promise, joint: Joint, counts: K
     """
     plain = promise.table_promise
     listed, factor = _list_outputs(mechanism)
-    worst = exact_worst_leak(listed, KeptPromise(plain, counts), joint)
+    worst = exact_worst_leak(listed, KeptPromise(plain, counts), joint).times(factor)
     limit = max(plain.epsilon, SMALLEST_EPSILON)
-    ratio = None if worst.ratio is None else worst.ratio * factor
-    keeps = ratio is not None and ratio <= exp_below(limit)
-    epsilon = worst.leak.epsilon if ratio is None else log_above(ratio)
+    keeps, epsilon = not worst.exceeds(limit), worst.leak.epsilon
     return KeptLeakage(counts.columns, counts.combinations, min(epsilon, limit) if keeps else epsilon, keeps)
 
 

@@ -80,6 +80,11 @@ class SecretEvents:
                 f"this {promise.name} is about more. Promise LIP alone, or publish fewer columns by another method."
             )
         pairs = blocks[0].pairs
+        if blocks[0].scales is not None:
+            raise ParameterError(
+                f"Real or synthetic records keep promises that compare both ways alike; {promise.name} does not. "
+                "Promise LIP or LDP, or publish fewer columns by another method."
+            )
         return cls(blocks[0].groups, np.concatenate([pairs, pairs[:, ::-1]]), float_below(exp_below(promise.epsilon)))
 
     def weights(self, shares: IntArray) -> FloatArray:

@@ -35,7 +35,7 @@ from privacyfunnel.mechanisms.certificate import (
 from privacyfunnel.mechanisms.chain import ChainMechanism
 from privacyfunnel.mechanisms.channel import ChannelMechanism
 from privacyfunnel.mechanisms.decoy_slacks import PROOF_SEED, check_slacks
-from privacyfunnel.mechanisms.exact_arithmetic import NO_LEAK, ExactLeak, exp_below, larger_leak
+from privacyfunnel.mechanisms.exact_arithmetic import NO_LEAK, ExactLeak, larger_leak
 from privacyfunnel.mechanisms.file_parts import parse_channel, parse_model, parse_shares
 from privacyfunnel.mechanisms.forced_mechanism import ForcedResponseMechanism
 from privacyfunnel.mechanisms.input_domain import (
@@ -59,8 +59,7 @@ from privacyfunnel.model.protocols.comparable import Comparable
 from privacyfunnel.model.protocols.forced_response import ForcedResponse
 from privacyfunnel.model.protocols.sparse_protocol import SparseProtocol
 from privacyfunnel.model.protocols.unary_encoding import UnaryEncoding
-from privacyfunnel.model.published.published_model import PublishedModel
-from privacyfunnel.model.published.table_model import TableModel
+from privacyfunnel.model.published.table_model import PublishedModel, TableModel
 from privacyfunnel.model.published.wide_model import WideModel
 
 # Integers of 64 bits cannot make S and Y exactly independent unless Y says nothing at all. A promise smaller than this
@@ -314,7 +313,7 @@ def seal(
         if also_in_floats and not promise.leakage(joint, in_floats) <= max(promise.epsilon, SMALLEST_EPSILON):
             continue
         worst = exact_worst_leak(law, promise, joint)
-        if not worst.exceeds(_ratio_limit(promise)):
+        if not worst.exceeds(_checked_epsilon(promise)):
             return SealedProtocol(
                 mechanism=law,
                 promise=promise,
@@ -335,7 +334,7 @@ def certify(mechanism: Mechanism, promise: Promise, joint: Joint, otherwise: str
     `otherwise` ends the sentence of that error: what follows from it.
     """
     worst = exact_worst_leak(mechanism, promise, joint)
-    if worst.exceeds(_ratio_limit(promise)):
+    if worst.exceeds(_checked_epsilon(promise)):
         raise _guarantee_error(promise, worst.leak.epsilon, otherwise)
     return _certified_epsilon(worst, promise)
 
@@ -420,13 +419,13 @@ def _induced_channel(mechanism: Mechanism, joint: Joint) -> FloatArray | None:
     return np.asarray(table.joint_with_values(joint) / joint.p_x[:, None])
 
 
-def _ratio_limit(promise: Promise) -> Fraction:
-    return exp_below(max(promise.epsilon, SMALLEST_EPSILON))
+def _checked_epsilon(promise: Promise) -> float:
+    return max(promise.epsilon, SMALLEST_EPSILON)
 
 
 def _certified_epsilon(worst: ExactLeak, promise: Promise) -> float:
     # The check was passed in exact arithmetic, so rounding ln upwards must not report more than was promised.
-    return min(worst.leak.epsilon, max(promise.epsilon, SMALLEST_EPSILON))
+    return min(worst.leak.epsilon, _checked_epsilon(promise))
 
 
 def _guarantee_error(

@@ -84,11 +84,14 @@ class UnaryEncodingMechanism(Mechanism):
         np.add.at(masses, (comparisons.event, comparisons.input), comparisons.weight.astype(object))
         worst = NO_LEAK
         for pair, (e, f) in enumerate(comparisons.pairs):
-            for one, other in ((e, f), (f, e)):
+            scales = (1.0, 1.0) if comparisons.scales is None else comparisons.scales[pair].tolist()
+            for one, other, scale in ((e, f, scales[0]), (f, e, scales[1])):
+                if math.isinf(scale):
+                    continue
                 ratio, members = self._largest(
                     masses[one] * totals[other], masses[other] * totals[one], totals[e] * totals[f]
                 )
-                worst = larger_leak(worst, exact_leak(comparisons, ratio, pair, members))
+                worst = larger_leak(worst, exact_leak(comparisons, ratio, pair, members, scale))
         return worst
 
     def worst_credal_leak(self, sets: CredalSets) -> ExactLeak:

@@ -18,16 +18,18 @@ import math
 LARGEST = 700.0  # ε: e to the power of more is beyond all floats
 
 
-def factor_bounds(prior: float, epsilon: float) -> tuple[float, float]:
-    """The least and the largest belief after each secret's was moved by a factor of at most e^ε.
+def factor_bounds(prior: float, epsilon: float, down: float | None = None) -> tuple[float, float]:
+    """The least and the largest belief after each secret's rose by a factor of at most e^ε, and fell by e^down.
+
+    Without `down` that is ε too; an infinite one leaves it open.
 
     >>> least, most = factor_bounds(0.3, 1.0)
     >>> round(least, 4), round(most, 4)
     (0.1104, 0.7425)
     """
-    factor = math.exp(min(epsilon, LARGEST))
-    other = 1.0 - prior
-    return max(prior / factor, 1.0 - other * factor), min(prior * factor, 1.0 - other / factor)
+    factor, other = math.exp(min(epsilon, LARGEST)), 1.0 - prior
+    fall = factor if down is None else math.exp(min(down, LARGEST))
+    return max(prior / fall, 1.0 - other * factor), min(prior * factor, 1.0 - other / fall)
 
 
 def odds_bounds(prior: float, epsilon: float) -> tuple[float, float]:

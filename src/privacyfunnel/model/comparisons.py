@@ -4,12 +4,19 @@ An event says that the secret is one of some, and that the record belongs to a c
 attributes that an attacker knows. A comparison of E with F asks
 
 .. math:: e^{-\varepsilon} \le \frac{P(Y = y \mid E)}{P(Y = y \mid F)} \le e^{\varepsilon} \quad\text{for every } y.
+
+Where a promise is not the same for all pairs, or not both ways, a pair has a scale for either way up,
+
+.. math:: P(y \mid E) \le e^{a \varepsilon} P(y \mid F), \qquad P(y \mid F) \le e^{b \varepsilon} P(y \mid E),
+
+which is infinite where that side is not promised. Its leak is then the smallest ε for which both hold.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -31,7 +38,7 @@ Secrets = tuple[int, ...]  # the numbers of the secrets that an event holds, or 
 
 @dataclass(frozen=True, slots=True)
 class Leak:
-    """Where a protocol leaks most under a promise: |ln P(Y = output | E) / P(Y = output | F)| = epsilon."""
+    """Where a protocol leaks most: |ln P(Y = output | E) / P(Y = output | F)| = epsilon × the scale of that side."""
 
     epsilon: float
     output: Any = None  # the output's number; for unary encoding the set of values
@@ -70,6 +77,7 @@ class GroupPairs:
     groups: BoolArray  # groups × secrets: which secrets each holds
     pairs: IntArray  # numbers of groups
     known: tuple[int, ...] = ()  # the attributes that an attacker knows
+    scales: FloatArray | None = None  # pairs × 2, multiples of ε for either way up; None where all are 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,6 +88,7 @@ class Comparisons:
     secrets of `secrets[i]` in class `of_class[i]`, whose records have the labels `known_labels[of_class[i]]` in the
     attributes `known`. A pair compares event `pairs[·, 0]` with event `pairs[·, 1]` of the same class. Where an event
     is a part of its condition (as of those with s those who have k as well), `condition_totals` is the mass of that.
+    An event of `mixed` comparisons may be a mixture of secrets in other shares than the table's.
     """
 
     inputs: int
@@ -92,6 +101,8 @@ class Comparisons:
     known: tuple[int, ...]
     known_labels: IntArray  # classes × len(known)
     condition_totals: NDArray[Any] | None = None
+    scales: FloatArray | None = None  # pairs × 2
+    mixed: bool = False
 
     @property
     def event_totals(self) -> NDArray[Any]:
@@ -119,6 +130,10 @@ class Comparisons:
         p = np.asarray(self.weight / totals[self.event], dtype=np.float64)
         return matrix(p, self.event, self.input, (len(totals), self.inputs))
 
+    def leak_sizes(self, one: FloatArray, other: FloatArray, first: int = 0) -> FloatArray:
+        """The leak at P(y|E) and P(y|F), a row for each pair from `first` on."""
+        return leak_sizes(one, other, None if self.scales is None else self.scales[first : first + len(one)])
+
     def leak(self, epsilon: float, pair: int, output: Any) -> Leak:
         """The leak of that size at that pair and output."""
         one, other = self.pairs[pair]
@@ -132,7 +147,12 @@ class Comparisons:
 
 
 def compare_groups(
-    joint: Joint, sees_secret: bool, groups: ArrayLike, pairs: ArrayLike, known: tuple[int, ...] = ()
+    joint: Joint,
+    sees_secret: bool,
+    groups: ArrayLike,
+    pairs: ArrayLike,
+    known: tuple[int, ...] = (),
+    scales: FloatArray | None = None,
 ) -> Comparisons:
     """Pairs of groups of secrets, compared among those who share the attributes `known`, in each such class.
 
@@ -156,7 +176,7 @@ def compare_groups(
     number = np.full(len(labels) * len(groups), -1)
     number[found] = np.arange(len(found))
     each = number.reshape(len(labels), len(groups))[:, pairs].reshape(-1, 2)
-    each = each[(each >= 0).all(axis=1) & _groups_differ(s, of_x[x], groups, pairs, len(labels)).ravel()]
+    asked = (each >= 0).all(axis=1) & _groups_differ(s, of_x[x], groups, pairs, len(labels)).ravel()
     return Comparisons(
         inputs=joint.a * (joint.c if sees_secret else 1),
         event=event.reshape(-1),
@@ -164,9 +184,10 @@ def compare_groups(
         weight=w[cell],
         secrets=groups[found % len(groups)],
         of_class=found // len(groups),
-        pairs=each,
+        pairs=each[asked],
         known=known,
         known_labels=labels,
+        scales=None if scales is None else np.tile(scales, (len(labels), 1))[asked],
     )
 
 
@@ -209,3 +230,31 @@ def log_ratio(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
     size = np.abs(np.log(ratio))
     size[~both & ~neither] = math.inf
     return size
+
+
+def leak_sizes(one: FloatArray, other: FloatArray, scales: FloatArray | None) -> FloatArray:
+    """The ε at which P(y|E) and P(y|F), a row per pair, keep their scales: |ln n/d| where these are all 1.
+
+    >>> leak_sizes(np.array([[0.5, 0.0]]), np.array([[0.25, 0.5]]), np.array([[2.0, np.inf]])).round(3)
+    array([[0.347, 0.   ]])
+    """
+    size = log_ratio(one, other)
+    if scales is None:
+        return size
+    scale = np.where(one >= other, scales[:, :1], scales[:, 1:])
+    scale[~(np.isfinite(one) & np.isfinite(other))] = 1.0  # what is no number passes no check
+    return np.asarray(np.divide(size, scale, out=np.zeros_like(size), where=np.isfinite(scale)))
+
+
+def scale_below(limit: float, epsilon: float) -> float:
+    """The largest float whose product with ε is at most that limit: what is promised is never more than was asked.
+
+    >>> scale_below(0.1, 0.3) * 0.3 <= 0.1, scale_below(0.5, 1.0)
+    (True, 0.5)
+    """
+    if epsilon == 0:
+        return 1.0
+    scale = limit / epsilon
+    while Fraction(scale) * Fraction(epsilon) > Fraction(limit):
+        scale = math.nextafter(scale, 0.0)
+    return scale

@@ -40,6 +40,7 @@ class LinearConstraints:
     share: FloatArray  # (classes, c), P(s | class)
     even: BoolArray  # (classes,), whether P(z | class) / p(z) is the same for all inputs of the class
     side_channel: IntArray  # (classes,), the side channel whose classes these are: those of one are disjoint
+    scales: FloatArray | None = None  # (n, 2), multiples of ε for either way up, infinite where not asked; None: all 1
 
     # -- where rows come from ----------------------------------------------------------------------------------
 
@@ -57,12 +58,15 @@ class LinearConstraints:
             of_class=block.of_class,
             members=members[:, inputs],
             share=_class_shares(block, prior),
-            even=np.full(classes, prior is joint),
+            even=np.full(classes, prior is joint and not block.mixed),
             side_channel=np.zeros(classes, dtype=np.int64),
+            scales=block.scales,
         )
 
     @classmethod
-    def from_pairs(cls, numerators: FloatArray, denominators: FloatArray) -> LinearConstraints:
+    def from_pairs(
+        cls, numerators: FloatArray, denominators: FloatArray, scales: FloatArray | None = None
+    ) -> LinearConstraints:
         """Rows of which nothing is known but their numbers."""
         n, d = numerators.shape
         return cls(
@@ -74,10 +78,18 @@ class LinearConstraints:
             share=np.zeros((1, 0)),
             even=np.zeros(1, dtype=bool),
             side_channel=np.zeros(1, dtype=np.int64),
+            scales=scales,
         )
 
     @classmethod
-    def from_groups(cls, ratio: FloatArray, share: FloatArray, groups: BoolArray, pairs: IntArray) -> LinearConstraints:
+    def from_groups(
+        cls,
+        ratio: FloatArray,
+        share: FloatArray,
+        groups: BoolArray,
+        pairs: IntArray,
+        scales: FloatArray | None = None,
+    ) -> LinearConstraints:
         """Groups of secrets compared among everybody; `ratio` is P(s|z)/P(s), a row per secret, and `share` is P(s)."""
         weights = groups * share
         everyone = groups.all(axis=1)
@@ -92,6 +104,7 @@ class LinearConstraints:
             share=share[None, :],
             even=np.ones(1, dtype=bool),
             side_channel=np.zeros(1, dtype=np.int64),
+            scales=scales,
         )
 
     @classmethod
@@ -116,6 +129,9 @@ class LinearConstraints:
             side_channel=np.concatenate(
                 [part.side_channel + first for part, first in zip(parts, channels[:-1], strict=True)]
             ),
+            scales=None
+            if all(part.scales is None for part in parts)
+            else np.concatenate([part.either_scale for part in parts]),
         )
 
     # -- the numbers -------------------------------------------------------------------------------------------
@@ -162,6 +178,16 @@ class LinearConstraints:
         return isinstance(self.functionals, np.ndarray)
 
     @property
+    def either_scale(self) -> FloatArray:
+        """The scales of every pair, also where all are 1."""
+        return np.ones((len(self.pairs), 2)) if self.scales is None else self.scales
+
+    @property
+    def largest_scale(self) -> float:
+        """The largest scale that is asked."""
+        return 1.0 if self.scales is None else float(self.scales[np.isfinite(self.scales)].max(initial=0.0) or 1.0)
+
+    @property
     def largest(self) -> float:
         """The largest entry of any functional."""
         return float(self.functionals.max()) if self.functionals.shape[0] else 0.0
@@ -192,6 +218,8 @@ class LinearConstraints:
         k = len(used)
         pairs = np.unique(np.sort(self.pairs, axis=1), axis=0)
         if k < 3 or self.secrets.shape[1] == 0 or len(pairs) != k * (k - 1) // 2 or (pairs[:, 0] == pairs[:, 1]).any():
+            return None
+        if self.scales is not None:
             return None
         return dense(self.functionals[used])
 
@@ -241,7 +269,7 @@ class LinearConstraints:
 
     def select_pairs(self, which: IntArray | BoolArray) -> LinearConstraints:
         """Only these pairs."""
-        return replace(self, pairs=self.pairs[which])
+        return replace(self, pairs=self.pairs[which], scales=None if self.scales is None else self.scales[which])
 
     def enclosing_parts(self, part_of: IntArray) -> IntArray:
         """The part of the inputs in which all of a class lies, for every class; −1 where there is none."""
@@ -258,16 +286,17 @@ class LinearConstraints:
         events = np.flatnonzero(kept[self.of_class])
         place, number_of = np.full(len(self.of_class), -1), np.cumsum(kept) - 1
         place[events] = np.arange(len(events))
-        pairs = self.pairs[kept[self.of_class[self.pairs[:, 0]]]]
+        asked = kept[self.of_class[self.pairs[:, 0]]]
         return LinearConstraints(
             functionals=self.functionals[events][:, inputs] * mass,
-            pairs=place[pairs],
+            pairs=place[self.pairs[asked]],
             secrets=self.secrets[events],
             of_class=number_of[self.of_class[events]],
             members=self.members[kept][:, inputs],
             share=self.share[kept],
             even=self.even[kept],
             side_channel=self.side_channel[kept],
+            scales=None if self.scales is None else self.scales[asked],
         )
 
     def group_secrets(self, groups: BoolArray) -> LinearConstraints | None:
@@ -281,22 +310,29 @@ class LinearConstraints:
             return None
         g, events = len(groups), self.secrets[np.unique(self.pairs)]
         every_secret = bool(events[events.sum(axis=1) == 1].any(axis=0).all())
+        scales = None
         if self.compares_with_everybody and every_secret:
             kept, pairs = np.eye(g + 1, g, dtype=bool), np.array([[i, g] for i in range(g)])
             kept[g] = True
+            if self.scales is not None:  # what holds for each of a group holds for it with the largest of their scales
+                asked = self.secrets[self.pairs[:, 0]]
+                mine = (asked @ groups.T) & (asked.sum(axis=1) == 1)[:, None]
+                scales = np.array([self.scales[mine[:, i]].max(axis=0) for i in range(g)])
         elif self.mutual_functionals is not None and every_secret:
             kept, pairs = np.eye(g, dtype=bool), np.stack(np.triu_indices(g, 1), axis=1)
         else:
             held = self.secrets.astype(np.int64) @ groups.T  # how many secrets of each group an event holds
             size = groups.sum(axis=1)
             unions = ((held == 0) | (held == size)).all(axis=1)
-            used, pairs = np.unique(self.pairs[unions[self.pairs].all(axis=1)], return_inverse=True)
+            stays = unions[self.pairs].all(axis=1)
+            used, pairs = np.unique(self.pairs[stays], return_inverse=True)
             kept, pairs = (held == size)[used], pairs.reshape(-1, 2)
+            scales = None if self.scales is None else self.scales[stays]
         if not len(pairs):
             return None
         share = self.share[0] * groups
         of_groups = share @ alone / share.sum(axis=1, keepdims=True)
-        return LinearConstraints.from_groups(of_groups, share.sum(axis=1), kept, pairs)
+        return LinearConstraints.from_groups(of_groups, share.sum(axis=1), kept, pairs, scales)
 
     def _single_secret_functionals(self) -> FloatArray | None:
         """L_s of every secret alone, where all are about everybody and each secret is an event."""

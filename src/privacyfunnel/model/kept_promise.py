@@ -99,6 +99,8 @@ class KeptCounts:
             known=tuple(block.known[j] for j in known),
             known_labels=block.known_labels[of_class // kept][:, known],
             condition_totals=block.totals[used // kept],
+            scales=None if block.scales is None else block.scales[which],
+            mixed=block.mixed,
         )
 
     def _size_error(self, found: str) -> SizeError:
@@ -137,23 +139,25 @@ class KeptPromise(ExtendedPromise, named=False):
         own = self.promise.constraints(joint, sees_secret)
         prior = joint.p_sx.ravel() if sees_secret else joint.p_x
         prior = prior[prior > 0]
-        parts = [np.empty((0, 2 * len(prior)))]
+        d, parts = len(prior), [np.empty((0, 2 * len(prior) + 2))]
         for block in self.comparisons(joint, sees_secret):
             lifted, _ = lift(block, joint, sees_secret)
-            parts.append(_normalise(lifted, block.pairs, prior))
-        kept, plain = np.concatenate(parts), _normalise(own.functionals, own.pairs, prior)
+            parts.append(_normalise(lifted, block.pairs, prior, block.scales))
+        kept, plain = np.concatenate(parts), _normalise(own.functionals, own.pairs, prior, own.scales)
         if not {each.tobytes() for each in _round(kept)} - {each.tobytes() for each in _round(plain)}:
             return own
-        first = np.unique(_round(kept), axis=0, return_index=True)[1]
-        return LinearConstraints.from_pairs(kept[first, : len(prior)], kept[first, len(prior) :])
+        kept = kept[np.unique(_round(kept), axis=0, return_index=True)[1]]
+        scales = None if own.scales is None else kept[:, 2 * d :]
+        return LinearConstraints.from_pairs(kept[:, :d], kept[:, d : 2 * d], scales)
 
 
-def _normalise(functionals: Matrix, pairs: IntArray, prior: FloatArray) -> FloatArray:
-    """L_E and L_F side by side, a row per pair, scaled so that L_F is 1 at the prior."""
+def _normalise(functionals: Matrix, pairs: IntArray, prior: FloatArray, scales: FloatArray | None) -> FloatArray:
+    """L_E and L_F side by side, a row per pair, so that L_F is 1 at the prior; and the scales behind them."""
     one, other = (dense(functionals[pairs[:, i]]) for i in (0, 1))
     scale = other @ prior
     scale[scale == 0] = 1.0  # F excludes the kept value: the promise is broken, scaled or not
-    return np.concatenate([one, other], axis=1) / scale[:, None]
+    scales = np.ones((len(pairs), 2)) if scales is None else scales
+    return np.concatenate([one / scale[:, None], other / scale[:, None], scales], axis=1)
 
 
 def _round(rows: FloatArray) -> FloatArray:

@@ -2,9 +2,10 @@ r"""What a promise is, and for whom it is kept: its table, other priors, the peo
 
 Every promise compares how likely an output is under pairs of events E and F about the record:
 
-.. math:: e^{-\varepsilon} \le \frac{P(Y = y \mid E)}{P(Y = y \mid F)} \le e^{\varepsilon} \quad\text{for every } y.
+.. math:: e^{-b\varepsilon} \le \frac{P(Y = y \mid E)}{P(Y = y \mid F)} \le e^{a\varepsilon} \quad\text{for every } y,
 
-A promise is thus a list of pairs of events and nothing else: from it come the measured leakage of a protocol, the rows
+with scales a and b that are 1 unless a pair has others; an infinite one leaves that side open. A promise is thus a list
+of pairs of events and nothing else: from it come the measured leakage of a protocol, the rows
 of the polytope of posteriors, and the exact check on integers. For several priors, or for sets of them, the same pairs
 are compared under each.
 """
@@ -12,12 +13,14 @@ are compared under each.
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
 import numpy as np
 
 from privacyfunnel.errors import ParameterError, check_epsilon
+from privacyfunnel.hints import hint
 from privacyfunnel.model.comparisons import Comparisons, GroupPairs, Leak, compare_groups
 from privacyfunnel.model.constraints import LinearConstraints
 from privacyfunnel.model.credal.credal_sets import CredalSets
@@ -33,6 +36,8 @@ PROMISES: dict[str, type[Promise]] = {}  # by name; a promise enters when its cl
 class Promise(ABC):
     """What the owner promises about the secret, of size ε."""
 
+    asked_as: ClassVar[str] = ""  # its text, where that is not its name
+    reads_labels: ClassVar[bool] = False  # whether it names values of the secret, which then must not be merged
     epsilon: float
 
     def __init_subclass__(cls, *, named: bool = True) -> None:
@@ -52,6 +57,54 @@ class Promise(ABC):
     def name(self) -> str:
         """How the promise is called: LIP, LDP or SRLIP."""
         return type(self).__name__
+
+    @classmethod
+    def from_text(cls, argument: str, epsilon: float | None) -> Promise:
+        """The promise as it is asked for, `argument` being what stands behind its name and a colon.
+
+        Some say their own ε; all others need one.
+        """
+        if argument:
+            raise ParameterError(f"{cls.__name__.lower()} has nothing behind its name; there is '{argument}'.")
+        if epsilon is None:
+            raise ParameterError(f"A promise needs its ε; none was given. Add {hint('epsilon', 1)}.")
+        return cls(epsilon)
+
+    @classmethod
+    def fixes_epsilon(cls, argument: str) -> bool:
+        """Whether its text says its ε."""
+        return False
+
+    @property
+    def text(self) -> str:
+        """How it is asked for, but for its ε where that is given beside it."""
+        return self.name.lower()
+
+    @classmethod
+    def from_parameters(cls, epsilon: float, parameters: Mapping[str, Any]) -> Promise:
+        """The promise that a protocol file states."""
+        if parameters:
+            raise ParameterError(f"{cls.__name__} has no parameters but its ε; there are others.")
+        return cls(epsilon)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """What it is besides its name and ε, as a protocol file states it; public with the promise."""
+        return {}
+
+    @property
+    def meaning(self) -> str:
+        """What it says, in a sentence about {secret}, {factor} = e^ε and {where}; empty where nothing more is known."""
+        return ""
+
+    def smallest_scale(self, secrets: Sequence[str]) -> float:
+        """The smallest multiple of ε that it promises for a pair of these, at most 1."""
+        return 1.0
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The values of the secret that it names."""
+        return ()
 
     @property
     def guards_known_attributes(self) -> bool:
@@ -73,14 +126,14 @@ class Promise(ABC):
     def group_pairs(self, c: int, m: int, sees_secret: bool) -> Iterator[GroupPairs]:
         """Which of c secrets, or groups of them, the promise compares, among whom: in tables of m attributes."""
         raise ParameterError(
-            f"A promise for a population must say which groups of secrets it compares; {self.name} does not. "
-            "Use LIP, LDP or SRLIP."
+            "For a population, for odds that differ, and for real and synthetic records, a promise must say which "
+            f"groups of secrets it compares whatever the secrets are; {self.name} does not. Use LIP or LDP."
         )
 
     def comparisons(self, joint: Joint, sees_secret: bool) -> Iterator[Comparisons]:
         """The pairs of events that the promise compares, in blocks."""
         for asked in self.group_pairs(joint.c, joint.m, sees_secret):
-            block = compare_groups(joint, sees_secret, asked.groups, asked.pairs, asked.known)
+            block = compare_groups(joint, sees_secret, asked.groups, asked.pairs, asked.known, asked.scales)
             if len(block.pairs):
                 yield block
 
@@ -183,6 +236,17 @@ class ExtendedPromise(Promise, named=False):
     @property
     def name(self) -> str:
         return self.promise.name
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return self.promise.parameters
+
+    @property
+    def meaning(self) -> str:
+        return self.promise.meaning
+
+    def smallest_scale(self, secrets: Sequence[str]) -> float:
+        return self.promise.smallest_scale(secrets)
 
     @property
     def guards_known_attributes(self) -> bool:

@@ -1,31 +1,46 @@
-r"""LDP, LIP and SRLIP: what the owner promises about the secret.
+r"""LIP, PML, ALIP, LDP and SRLIP: what the owner promises about the secret.
 
-LIP compares each secret with everybody, LDP each secret with each other one, SRLIP each secret with everybody among
-those who share some attributes. A new promise is a class that says which groups of secrets it compares, among whom
-(`asked`); all else follows from that (`promise.py`).
+LIP compares each secret with everybody, PML the same one way up, ALIP with an ε for either way; LDP each secret with
+each other one, SRLIP each secret with everybody among those who share some attributes. Promises that look at the
+secret's values are in labelled_promises.py. A new promise is a class that says which groups of secrets it compares,
+among whom (`group_pairs`); all else follows from that (promise_base.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from types import MappingProxyType
+from typing import Any, ClassVar
 
 import numpy as np
 
 from privacyfunnel import plugins
 from privacyfunnel.arrays import BoolArray, IntArray
 from privacyfunnel.errors import ParameterError, check_epsilon
+from privacyfunnel.hints import hint
 from privacyfunnel.model.belief_bounds import factor_bounds, odds_bounds
-from privacyfunnel.model.comparisons import GroupPairs, check_comparison_size
+from privacyfunnel.model.comparisons import GroupPairs, check_comparison_size, scale_below
+from privacyfunnel.model.each_secret import Each
+from privacyfunnel.model.labelled_promises import Events, GradedLDP, InteriorPML
 from privacyfunnel.model.promise_base import PROMISES, Population, PopulationPromise, PriorsPromise, Promise
 from privacyfunnel.model.robust import RobustPromise
 
 __all__ = [
+    "ALIP",
     "LDP",
     "LIP",
+    "PML",
     "PROMISES",
     "SRLIP",
+    "YARDSTICKS",
+    "Each",
+    "Events",
+    "GradedLDP",
+    "InteriorPML",
     "MissingPromise",
     "Population",
     "PopulationPromise",
@@ -33,11 +48,16 @@ __all__ = [
     "Promise",
     "RobustPromise",
     "find_promise",
+    "fixes_epsilon",
     "pairs_with_everybody",
     "resolve_promise",
     "secret_pairs",
     "stated_promise",
 ]
+
+
+# What ldp:… and pml:… ask for, where something stands behind the name.
+WITH_ARGUMENT: Mapping[str, type[Promise]] = {"ldp": GradedLDP, "pml": InteriorPML}
 
 
 def pairs_with_everybody(c: int) -> tuple[BoolArray, IntArray]:
@@ -64,6 +84,103 @@ class LIP(Promise):
     def group_pairs(self, c: int, m: int, sees_secret: bool) -> Iterator[GroupPairs]:
         if c > 1:
             yield GroupPairs(*pairs_with_everybody(c))
+
+
+class PML(Promise):
+    r"""Pointwise maximal leakage: :math:`P(y|s) / P(y) \le e^{\varepsilon}`, so that no belief in a value of the secret
+    rises by more than that factor. How far one may fall is not promised. It is β-likeness with β = e^ε − 1.
+    """
+
+    @property
+    def meaning(self) -> str:
+        return (
+            "Seeing a record, nobody's belief in a value of {secret} can rise by more than a factor of {factor}, "
+            "compared with its frequency {where}. How far it may fall is not promised."
+        )
+
+    def belief_bounds(self, prior: float, epsilon: float) -> tuple[float, float]:
+        return factor_bounds(prior, epsilon, math.inf)
+
+    def group_pairs(self, c: int, m: int, sees_secret: bool) -> Iterator[GroupPairs]:
+        if c > 1:
+            yield GroupPairs(*pairs_with_everybody(c), scales=np.tile([1.0, np.inf], (c, 1)))
+
+
+@dataclass(frozen=True, init=False)
+class ALIP(Promise):
+    r"""Asymmetric LIP: :math:`e^{-\varepsilon_{low}} \le P(y|s) / P(y) \le e^{\varepsilon_{up}}`, ε the larger."""
+
+    asked_as: ClassVar[str] = "alip:0.5,1"
+    lower: float
+    upper: float
+
+    def __init__(self, lower: float, upper: float) -> None:
+        lower, upper = check_epsilon(lower), check_epsilon(upper)
+        if not (lower > 0 and upper > 0):
+            raise ParameterError(
+                f"ALIP needs two sizes above 0; got {lower:g} and {upper:g}. With one of them 0, so is the other: "
+                "promise LIP."
+            )
+        for name, value in (("epsilon", max(lower, upper)), ("lower", lower), ("upper", upper)):
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def from_text(cls, argument: str, epsilon: float | None) -> ALIP:
+        try:
+            lower, upper = map(float, argument.split(","))
+        except ValueError:
+            raise ParameterError(
+                f"alip needs two sizes, by how much a belief may fall and rise: alip:0.5,1; got 'alip:{argument}'."
+            ) from None
+        if epsilon is not None:
+            raise ParameterError(f"alip:{argument} already fixes ε; drop {hint('epsilon')}.")
+        return cls(lower, upper)
+
+    @classmethod
+    def fixes_epsilon(cls, argument: str) -> bool:
+        return True
+
+    @property
+    def text(self) -> str:
+        return f"alip:{self.lower!r},{self.upper!r}"
+
+    @classmethod
+    def from_parameters(cls, epsilon: float, parameters: Mapping[str, Any]) -> ALIP:
+        found = cls(float(parameters["lower"]), float(parameters["upper"]))
+        if found.epsilon != epsilon:
+            raise ParameterError("the ε of ALIP must be the larger of its two sizes; it is not.")
+        return found
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return {"lower": self.lower, "upper": self.upper}
+
+    def smallest_scale(self, secrets: Sequence[str]) -> float:
+        return min(self._scales)
+
+    @property
+    def _scales(self) -> tuple[float, float]:
+        return scale_below(self.upper, self.epsilon), scale_below(self.lower, self.epsilon)
+
+    def with_epsilon(self, epsilon: float) -> ALIP:
+        up, down = self._scales
+        return ALIP(epsilon * down, epsilon * up)
+
+    @property
+    def meaning(self) -> str:
+        share, of = ("rise", "fall") if self.upper >= self.lower else ("fall", "rise")
+        return (
+            "Seeing a record, nobody's belief about {secret} can " + share + " by more than a factor of {factor}, or "
+            f"{of} by more than that to the power of {min(self._scales):.3g}, compared with its frequency {{where}}."
+        )
+
+    def belief_bounds(self, prior: float, epsilon: float) -> tuple[float, float]:
+        up, down = self._scales
+        return factor_bounds(prior, epsilon * up, epsilon * down)
+
+    def group_pairs(self, c: int, m: int, sees_secret: bool) -> Iterator[GroupPairs]:
+        if c > 1:
+            yield GroupPairs(*pairs_with_everybody(c), scales=np.tile(self._scales, (c, 1)))
 
 
 class LDP(Promise):
@@ -105,6 +222,9 @@ class SRLIP(Promise):
                 yield GroupPairs(*pairs_with_everybody(c), known)
 
 
+YARDSTICKS: Mapping[str, type[Promise]] = {"lip": LIP, "ldp": LDP, "srlip": SRLIP}  # by which a protocol is measured
+
+
 def resolve_promise(kind: Promise | str, epsilon: float | None = None) -> Promise:
     """A promise as Python users ask for it: by its name and ε, or as a value.
 
@@ -120,22 +240,40 @@ def resolve_promise(kind: Promise | str, epsilon: float | None = None) -> Promis
     return find_promise(kind, check_epsilon(epsilon))
 
 
-def find_promise(name: str, epsilon: float) -> Promise:
-    """The promise of that name: lip, ldp, srlip, or one that another package adds."""
-    kind = _find_kind(name.lower())
-    if kind is None:
-        known = ", ".join(dict.fromkeys((*PROMISES, *plugins.plugin_names(plugins.PROMISES))))
-        raise ParameterError(f"A promise is one of {known}; there is none called '{name}'.")
-    return kind(epsilon)
+def find_promise(text: str, epsilon: float | None = None) -> Promise:
+    """The promise of that text: lip, pml, alip:0.5,1, ldp, ldp:graded.csv, …, or one that another package adds."""
+    kind, argument = _parse_text(text)
+    return kind.from_text(argument, epsilon)
 
 
-def stated_promise(name: str, epsilon: float) -> Promise:
+def fixes_epsilon(text: str) -> bool:
+    """Whether the text of a promise says its ε, as alip:0.5,1 does."""
+    kind, argument = _parse_text(text)
+    return kind.fixes_epsilon(argument)
+
+
+def stated_promise(name: str, epsilon: float, parameters: Mapping[str, Any] = MappingProxyType({})) -> Promise:
     """The promise that a file names, which can be read where the package that adds it is missing."""
     kind = _find_kind(name.lower())
-    return MissingPromise(epsilon, name) if kind is None else kind(epsilon)
+    if kind is None:
+        return MissingPromise(epsilon, name, json.dumps(dict(parameters)))
+    return kind.from_parameters(epsilon, parameters)
+
+
+def _parse_text(text: str) -> tuple[type[Promise], str]:
+    name, _, argument = text.partition(":")
+    kind = WITH_ARGUMENT.get(name.lower()) if argument else None
+    kind = _find_kind(name.lower()) if kind is None else kind
+    if kind is None:
+        plain = [name for name, each in PROMISES.items() if not each.asked_as]
+        with_more = (each.asked_as for each in PROMISES.values() if each.asked_as)
+        known = ", ".join(dict.fromkeys((*plain, *plugins.plugin_names(plugins.PROMISES), *with_more)))
+        raise ParameterError(f"A promise is one of {known}; there is none called '{name}'.")
+    return kind, argument
 
 
 def _find_kind(name: str) -> type[Promise] | None:
+
     if name in PROMISES:
         return PROMISES[name]
     loaded = plugins.load_plugin(plugins.PROMISES, name)
@@ -151,13 +289,18 @@ class MissingPromise(Promise, named=False):
     """A promise by its name and size alone, as a file states it: it can be shown, and neither checked nor promised."""
 
     title: str
+    stated: str = "{}"  # its parameters, as the file has them
 
     @property
     def name(self) -> str:
         return self.title
 
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return dict(json.loads(self.stated))
+
     def with_epsilon(self, epsilon: float) -> MissingPromise:
-        return MissingPromise(epsilon, self.title)
+        return MissingPromise(epsilon, self.title, self.stated)
 
     def group_pairs(self, c: int, m: int, sees_secret: bool) -> Iterator[GroupPairs]:
         raise ParameterError(

@@ -27,7 +27,7 @@ from privacyfunnel.errors import ParameterError
 from privacyfunnel.model.comparisons import Comparisons, GroupPairs
 from privacyfunnel.model.constraints import LinearConstraints
 from privacyfunnel.model.credal.credal_sets import CredalSets
-from privacyfunnel.model.credal.events import empty_credal_sets, people_classes
+from privacyfunnel.model.credal.events import empty_credal_sets, people_classes, refuse_scales
 from privacyfunnel.model.credal.odds_range import OddsRange
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promise_base import ExtendedPromise, Promise
@@ -93,6 +93,7 @@ class RobustPromise(ExtendedPromise, named=False):
         return found
 
     def _boxes(self, asked: GroupPairs, joint: Joint) -> CredalSets:
+        refuse_scales(asked)
         boxes: list[IntArray] = []
         secrets, known, pairs = [], [], []
         for shared, values in people_classes(joint, asked.known):

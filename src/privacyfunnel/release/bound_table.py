@@ -17,7 +17,7 @@ import numpy as np
 from privacyfunnel.arrays import IntArray
 from privacyfunnel.errors import ColumnError, SizeError, TableError
 from privacyfunnel.hints import hint
-from privacyfunnel.mechanisms.exact_arithmetic import ExactLeak, exp_below
+from privacyfunnel.mechanisms.exact_arithmetic import ExactLeak
 from privacyfunnel.mechanisms.kept_leakage import kept_leakage
 from privacyfunnel.mechanisms.mechanism import Mechanism
 from privacyfunnel.mechanisms.sealing import SMALLEST_EPSILON, SealedProtocol, exact_worst_leak
@@ -52,7 +52,7 @@ class TableLeak:
     def from_ratio(cls, worst: ExactLeak, promise: Promise, rows: int) -> TableLeak:
         """The leak of that ratio, compared exactly."""
         limit = max(promise.epsilon, SMALLEST_EPSILON)
-        above = worst.exceeds(exp_below(limit))
+        above = worst.exceeds(limit)
         epsilon = worst.leak.epsilon if above else min(worst.leak.epsilon, limit)
         return cls(epsilon, promise.epsilon, above, rows)
 

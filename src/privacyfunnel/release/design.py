@@ -31,7 +31,7 @@ from privacyfunnel.names import validate_roles
 from privacyfunnel.release.model_design import FittedModel, fit_model, fit_population
 from privacyfunnel.release.population_scope import extend_effort, obstacle, rows_only_worth
 from privacyfunnel.release.private_design import design_statements, model_scope_statement, share_statements
-from privacyfunnel.release.wide_design import FittedWideModel, fit_wide, is_wide, seal_wide
+from privacyfunnel.release.wide_design import FittedWideModel, check_wide, fit_wide, is_wide, seal_wide
 from privacyfunnel.spec import ReleaseSpec
 from privacyfunnel.spec.checks import find_source
 from privacyfunnel.spec.fields import OUTCOMES
@@ -233,11 +233,15 @@ def count_table(table: Table, spec: ReleaseSpec) -> Encoding:
 
     ids = make_row_ids(spec.row_id, table.columns)
     secret, publish, keep = spec.secret, spec.publish, spec.read_columns
+    wide = spec.publishes_model and is_wide(spec)
     if spec.domain_file is not None:
-        wide = spec.publishes_model and is_wide(spec)
-        return spec.domain_file.encode(table, secret=secret, publish=publish, keep=keep, ids=ids, unlisted=wide)
-    bins, merges = spec.bin_rules, spec.counted_merges
-    return encode(table, secret=secret, publish=publish, bins=bins, merges=merges, keep=keep, ids=ids)
+        found = spec.domain_file.encode(table, secret=secret, publish=publish, keep=keep, ids=ids, unlisted=wide)
+    else:
+        bins, merges = spec.bin_rules, spec.counted_merges
+        found = encode(table, secret=secret, publish=publish, bins=bins, merges=merges, keep=keep, ids=ids)
+    if wide:
+        check_wide(found.contingency, spec)
+    return found
 
 
 def design_from_counts(

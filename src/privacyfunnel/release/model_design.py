@@ -27,11 +27,11 @@ from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Population, PopulationPromise, Promise
 from privacyfunnel.model.published.noise import NOISES, NoiseSource, OwnNoise
 from privacyfunnel.model.published.noisy_counts import NoisyCounts, check_design_epsilon
-from privacyfunnel.model.published.published_model import PublishedModel
 from privacyfunnel.model.published.table_model import (
     DELTA,
     LabelTests,
     MeasuredCounts,
+    PublishedModel,
     TableModel,
     few_rows,
     fit_weights,
@@ -127,7 +127,11 @@ def fit_model(table: Contingency, spec: ReleaseSpec) -> FittedModel:
         share = max(budget.rows - float(cells.sum()), few_rows(budget.rows)) / max(float(cells.sum()), 1.0)
         cells, variance = np.vstack([cells, share * cells.sum(axis=0)]), np.vstack([variance, variance[:1]])
         listed.append(())
-    left = total - noisy.epsilon
+    if promise.reads_labels and any(len(group) != 1 for group in listed):
+        raise ParameterError(
+            f"{promise.name} names values of the secret, which a published model merges where they are rare. Merge "
+            f"them first with {hint('merge_secrets')}, or ask for {hint('prior', 'table')}."
+        )
     model = TableModel(
         weights=fit_weights(cells, variance),
         groups=tuple(listed),
@@ -140,6 +144,13 @@ def fit_model(table: Contingency, spec: ReleaseSpec) -> FittedModel:
     )
     shown = Joint.from_contingency(replace(noisy.contingency, weights=np.ones_like(noisy.contingency.weights)))
     joint = model.joint(shown.attributes, shown.combos, shown.secret_name)
+    # What the model takes of ε it takes of every pair's own, which may be a part of ε.
+    left = total - noisy.epsilon / Fraction(promise.smallest_scale(joint.secrets))
+    if left <= 0:
+        raise ParameterError(
+            f"{promise.name} promises some pairs less than the model's ε = {format_number(float(noisy.epsilon))}. Give "
+            f"the model less with {hint('design_epsilon')}, or ask for {hint('prior', 'table')}."
+        )
     return FittedModel(noisy.contingency, model, joint, promise.with_epsilon(float_below(left)))
 
 

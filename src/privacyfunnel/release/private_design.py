@@ -11,7 +11,7 @@ from privacyfunnel.names import format_names
 
 if TYPE_CHECKING:
     from privacyfunnel.mechanisms.sealing import SealedProtocol
-    from privacyfunnel.model.published.published_model import PublishedModel
+    from privacyfunnel.model.published.table_model import PublishedModel
 
 
 def model_scope_statement(secret: str, odds: OddsRange | None) -> str:

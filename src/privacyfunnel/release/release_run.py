@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from privacyfunnel.tables.coding.contingency import Contingency
     from privacyfunnel.tables.coding.encoding import Encoding
 
-JUDGED_WITHIN = 4.0  # seconds: a rough protocol tells whether a release is worth making
-
 
 class ReleaseRun:
     """A table on its way out: counted and sealed, and then drawn batch by batch."""
@@ -96,7 +94,8 @@ class ReleaseRun:
 
     def refuse_useless(self) -> None:
         """Refuse to go on where the release would say nothing."""
-        _refuse_useless(self._design, self.expected_unchanged_share, self._spec)
+        # A release knows no estimation, which reads releases; the package, which is above all its parts, names it.
+        import_module("privacyfunnel").refuse_useless(self._design, self.expected_unchanged_share, self._spec)
 
     def preview(self) -> Release:
         """What the release would be: no row is drawn."""
@@ -125,22 +124,3 @@ class ReleaseRun:
             unchanged_expected=self.expected_unchanged_share,
             suspected=self._warnings,
         )
-
-
-def refuse_useless_model(counted: Contingency, spec: ReleaseSpec) -> None:
-    """Refuse a release from noisy counts that would say nothing, judged by noise that is thrown away.
-
-    Who judged by the noise that is published would choose by it, and the choice would give away more than ε.
-    """
-    if spec.anyway or spec.seed is not None:
-        return
-    from privacyfunnel.release.output_layout import output_layout
-
-    limit = JUDGED_WITHIN if spec.time_limit is None else min(spec.time_limit, JUDGED_WITHIN)
-    design = design_from_counts(counted, replace(spec, time_limit=limit))
-    _refuse_useless(design, output_layout(design.sealed, spec.sets).expected_unchanged_share(design.joint), spec)
-
-
-def _refuse_useless(design: DesignResult, real: float, spec: ReleaseSpec) -> None:
-    # A release knows no estimation, which reads releases; the package, which is above all its parts, names it.
-    import_module("privacyfunnel").refuse_useless(design, real, spec)

@@ -177,6 +177,11 @@ class RowSampler:
         )
 
 
+def find_unknown(inputs: IntArray) -> BoolArray:
+    """Which rows are no input of the mechanism."""
+    return np.asarray(inputs < 0 if inputs.ndim == 1 else np.any(inputs < 0, axis=1))
+
+
 def draw_codes(
     sealed: SealedProtocol, inputs: IntArray, unknown: str, random_words_of: Callable[[IntArray], RandomWords]
 ) -> NDArray[Any]:
@@ -186,7 +191,7 @@ def draw_codes(
     as one of the inputs that stand for it, or as any where it will be dropped.
     """
     law = sealed.mechanism
-    strange: BoolArray = inputs < 0 if law.lists_inputs else np.any(inputs < 0, axis=1)
+    strange = find_unknown(inputs)
     if not strange.any():
         return law.draw(inputs, random_words_of(inputs))
     assert unknown != ERROR  # whoever met the table has refused it

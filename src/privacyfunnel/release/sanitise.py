@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from privacyfunnel.mechanisms.protocol_file import PROTOCOL
 from privacyfunnel.release.release import Release
 from privacyfunnel.release.release_files import Destination, audience
-from privacyfunnel.release.release_run import ReleaseRun, refuse_useless_model
+from privacyfunnel.release.release_run import ReleaseRun
 from privacyfunnel.spec import ReleaseSpec
 from privacyfunnel.spec.checks import find_source
 from privacyfunnel.spec.keywords import accept_older_keywords, combine, require_spec
@@ -173,8 +173,6 @@ def sanitise_file(
 
     def before_design(counted: Contingency) -> None:
         refuse_repeat(book, counted, spec, source, place.table, salt, trial=trial)
-        if private and not trial:
-            refuse_useless_model(counted, spec)
         if private:
             from privacyfunnel.release.ledger.noise_draws import record_noise
 
@@ -182,7 +180,7 @@ def sanitise_file(
 
     with book.open_session() as salt:
         run = ReleaseRun.start(table, spec, watch, progress, before_design=before_design)
-        if not (trial or private):
+        if not trial:
             run.refuse_useless()
         protocol = ProtocolText(path, run.sealed.to_text())
         return publish(run.sampler, place, source, protocol, (book, salt), finish, spec=spec, trial=trial)

@@ -73,13 +73,15 @@ def is_wide(spec: ReleaseSpec) -> bool:
         return False
     if spec.method == REAL_OR_SYNTHETIC:
         return True
+    if spec.domain is None and len(spec.publish) <= MOST_LISTED_COLUMNS:
+        return False
     options = spec.options()
     asked = spec.average is not None or bool(options.order) or spec.merge_rare is not None
     other_use = not isinstance(options.use, Information | Statistics)
     if asked or other_use or spec.promise_value.guards_known_attributes or spec.promise_value.components is not None:
         return False
     if spec.domain_file is None:
-        return len(spec.publish) > MOST_LISTED_COLUMNS
+        return True
     labels = [len(spec.domain_file.codings[at].labels) for at in spec.publish if at in spec.domain_file.codings]
     return len(labels) > 1 and math.prod(labels) > CONDITIONED_WELL
 
@@ -105,27 +107,53 @@ class FittedWideModel:
         """How well the tree describes the table: the owner's own."""
         return measure_quality(self.model.tree, self.coded)
 
+    @property
+    def quality_statement(self) -> str:
+        """The same in words."""
+        found, secret = self.quality, " & ".join(self.contingency.secret.columns)
+        named = f"; a value needs about {self.fit.few:,} rows to be named" if self.fit.few else ""
+        return (
+            f"the published model guesses {secret} with a loss of {found.log_loss:.3f} nats a row (shares alone "
+            f"{found.base:.3f}, a classifier without noise {found.naive_bayes:.3f}); its shares are off by "
+            f"{100 * found.one_way:.2f} points, its tables of two columns by {100 * found.two_way:.1f} %{named}"
+        )
 
-def fit_wide(table: Contingency, spec: ReleaseSpec) -> FittedWideModel:
-    """The tree of a table, and the promise for records with respect to it."""
+    @property
+    def warning(self) -> str:
+        """That the model is too poor for its ε, where it is."""
+        if not self.quality.is_too_poor:
+            return ""
+        return (
+            "the published model guesses the secret no better than its shares do: whoever knows the real relation is "
+            f"not covered. More rows or a larger {hint('epsilon')} help, and so do fewer columns"
+        )
+
+
+def check_wide(table: Contingency, spec: ReleaseSpec) -> None:
+    """Refuse a table that no tree is made of, before any noise is drawn."""
     promise, codings = spec.promise_value, table.published.codings
-    total, rows = Fraction(str(promise.epsilon)), int(table.weights.sum())
     if len(codings) > MOST_COLUMNS:
         raise ParameterError(
             f"At most {MOST_COLUMNS} columns are published together; these are {len(codings)}. With so many, each has "
             "little of ε. Publish those that are needed."
         )
     given = spec.domain_file is not None
-    if total > LARGEST_TOTAL and not given:
+    if promise.epsilon > LARGEST_TOTAL and not given:
         raise ParameterError(
             f"Labels are found through noise for ε of at most {LARGEST_TOTAL}; it is {format_number(promise.epsilon)}. "
             f"Name labels in a domain file ({hint('domain', 'domain.json')}), or use a smaller ε."
         )
+    for coding in (*table.secret.codings, *codings):
+        _refuse_many_labels(Attribute(coding.column, coding.labels), given)
+
+
+def fit_wide(table: Contingency, spec: ReleaseSpec) -> FittedWideModel:
+    """The tree of a table, and the promise for records with respect to it."""
+    promise, given = spec.promise_value, spec.domain_file is not None
+    total, rows = Fraction(str(promise.epsilon)), int(table.weights.sum())
     epsilon = _model_epsilon(spec, total, rows)
     table = table if given else _fill_bins(table)
     coded = code_table(table)
-    for at in (coded.secret, *coded.attributes):
-        _refuse_many_labels(at, given)
     kinds = [GIVEN if given else BINNED if coding.edges else FOUND for coding in table.published.codings]
     try:
         fit = fit_wide_model(coded, epsilon, total, noise_source(spec), (given, kinds))

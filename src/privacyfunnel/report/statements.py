@@ -52,6 +52,10 @@ FOR_ANALYSTS = (
     f"Estimate the original shares from the table and {PROTOCOL}, with intervals that include the randomisation. "
     f"{BIASED}"
 )
+WEIGHTED = (
+    "For any other program that takes weights, weighted.csv has the published records and public synthetic ones, with "
+    "positive and negative weights: weighted means, cross tables and regressions over all of its lines are unbiased."
+)
 WITHOUT_PROTOCOL = (
     f"{PROTOCOL} was computed from exact counts and stays with the owner of the data: somebody who knows all other "
     "rows could compute a person's secret from it.",
@@ -88,7 +92,8 @@ def column_names(sealed: SealedProtocol) -> str:
 def meaning(sealed: SealedProtocol) -> str:
     """The promise in one or two sentences."""
     promise = sealed.promise
-    template, factor = MEANING.get(promise.name, ANY_MEANING), format_factor(sealed.total_epsilon)
+    template = MEANING.get(promise.name) or promise.meaning or ANY_MEANING
+    factor = format_factor(sealed.total_epsilon)
     where = "among all records" if sealed.model is None else "in the published model"
     return template.format(secret=secret_name(sealed), factor=factor, promise=promise.name, where=where)
 
@@ -198,7 +203,9 @@ def change_statements(release: Release, *, listed: bool) -> list[str]:
     else:
         several = f", in all of {column_names(sealed)}" if len(domain.attributes) > 1 else ""
         paragraphs.append(f"{format_percent(release.unchanged)} of the rows show the value they had{several}.")
-        if not listed:
+        if not sealed.mechanism.lists_inputs:
+            paragraphs.append("In the place of the others stand synthetic records, drawn from the published model.")
+        elif not listed:
             paragraphs.append(f"The table of all replacements is too large for this page; it is in {PROTOCOL}.")
     hidden = [name or NAMELESS for name in (secret_name(sealed), *release.dropped)]
     sentences = [
@@ -217,6 +224,11 @@ def publication_statement(sealed: SealedProtocol, *, drawn: bool) -> str:
         return (
             "Each record is published as a set of values: its own with probability one half, every other one by an "
             "independent draw."
+        )
+    if not sealed.mechanism.lists_inputs:
+        return (
+            f"Each record is published as it is, or a synthetic one in its place, drawn from the model in {PROTOCOL}; "
+            "nobody can tell which."
         )
     replaced = f"{column_names(sealed)} of each record {_was(sealed)} replaced at random"
     if drawn:
@@ -266,6 +278,8 @@ def readme_lead(release: Release) -> str:
 
 def analyst_notes(sealed: SealedProtocol) -> list[str]:
     """What somebody can do with the table, and what not."""
+    if not sealed.mechanism.lists_inputs:
+        return [FOR_ANALYSTS, WEIGHTED]
     return [FOR_ANALYSTS] if sealed.has_noisy_design else [*WITHOUT_PROTOCOL]
 
 
@@ -274,7 +288,11 @@ def estimate_commands(release: Release) -> str:
     if not release.design.sealed.has_noisy_design:
         return ""
     name = Path(release.table).name
-    return f"import privacyfunnel\nfound = privacyfunnel.estimate({PROTOCOL!r}, {name!r})\nprint(found.to_frame())"
+    weights = f"\nprivacyfunnel.estimation.weigh({PROTOCOL!r}, {name!r}).write_csv('weighted.csv')"
+    more = "" if release.sealed.mechanism.lists_inputs else weights
+    return (
+        f"import privacyfunnel\nfound = privacyfunnel.estimate({PROTOCOL!r}, {name!r})\nprint(found.to_frame()){more}"
+    )
 
 
 def file_list(release: Release, folder: Path) -> list[tuple[str, str]]:
@@ -310,6 +328,8 @@ def audit_command(release: Release, occasion: Occasion) -> str:
     if release.protocol_file is None:
         return ""
     table = release.table
+    if not release.sealed.mechanism.lists_inputs:
+        return shlex.join(["privacyfunnel", "audit", str(release.protocol_file.parent)])
     query = [option_name("query"), occasion.query] if occasion.query else []
     return shlex.join(
         [
@@ -368,6 +388,7 @@ def provenance(release: Release, occasion: Occasion) -> list[tuple[str, str]]:
         ("reason", to_sentence(release.reason) if release.reason else ""),
         ("certified", f"ε = {format_epsilon(sealed.epsilon)} {sealed.mechanism.describe_check()}"),
         *_information_facts(sealed),
+        ("model", to_sentence(release.findings.model_quality) if release.findings.model_quality else ""),
         ("use", purpose),
         ("sparseness", release.sparse),
         *(("rare values", sentence) for sentence in release.rare),

@@ -88,9 +88,13 @@ def protection_text(sealed: SealedProtocol, joint: Joint, *, average_only: bool 
         return f"{secret}: on average only; a single record may give it away (×{factor})"
     at = int(np.argmax(joint.p_s))
     share = float(joint.p_s[at])
-    most = format_percent(promise.belief_bounds(share, size)[1], up=True)
+    bounds = promise.belief_bounds(share, size)
+    most = format_percent(bounds[1], up=True)
     grows = "no odds change" if promise.for_any_belief else "no guess grows"
     said = f"{secret}: {grows} by more than ×{factor} ({joint.secrets[at]}: {format_percent(share)} → at most {most})"
+    if bounds == (0.0, 1.0) and promise.meaning:  # nothing follows for a single value alone
+        where = "among all records" if sealed.model is None else "in the published model"
+        said = promise.meaning.format(secret=secret, factor=factor, where=where).rstrip(".")
     people = promise.population
     whom = "" if people is None else f", also for the population, with {format_percent(people.confidence)} confidence"
     return f"{said}{whom}; {_neighbours_text(sealed)}"
@@ -158,6 +162,7 @@ def warnings(release: Release) -> list[str]:
     if not release.sealed.has_noisy_design:
         rare = format_rare_values(release.joint)
         found += [f"{rare}; {hint('merge_rare', FEW)} merges rare values"] if rare else []
+    found += [release.findings.poor_model] if release.findings.poor_model else []
     found += [release.findings.knows_better] if release.findings.knows_better else []
     found += [release.sparse] if release.sparse else []
     found += release.suspected

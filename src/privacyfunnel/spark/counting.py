@@ -18,6 +18,7 @@ from privacyfunnel.names import unique_label, validate_columns
 from privacyfunnel.release.bound_table import BoundTable, TableLeak
 from privacyfunnel.release.domain_coding import published_variable
 from privacyfunnel.release.kept_counts import MOST_CELLS, too_many_error
+from privacyfunnel.release.row_sampler import find_unknown
 from privacyfunnel.spark.output_folder import is_classic
 from privacyfunnel.spec import ReleaseSpec
 from privacyfunnel.tables.coding.contingency import UnknownRows
@@ -48,11 +49,10 @@ def count_combinations(df: Any, columns: Sequence[str], counts: str) -> pl.DataF
 
 
 def input_codes(rows: pl.DataFrame, sealed: SealedProtocol) -> IntArray:
-    """The input code of each row; −1 if the mechanism lacks it."""
+    """The input of each row, a number or a record of codes; −1 if the mechanism lacks it."""
     mine = select_columns(rows, [at.name for at in sealed.domain.attributes])
-    return np.concatenate(
-        [chunk.published for chunk in encode_published(open_source(mine), published_variable(sealed.domain)).chunks()]
-    )
+    found = BoundTable(sealed, encode_published(open_source(mine), published_variable(sealed.domain)), False)
+    return np.concatenate([found.inputs(chunk) for chunk in found.encoding.chunks()])
 
 
 def count_unknown_rows(df: Any, sealed: SealedProtocol) -> tuple[int, UnknownRows]:
@@ -63,7 +63,7 @@ def count_unknown_rows(df: Any, sealed: SealedProtocol) -> tuple[int, UnknownRow
     table = count_combinations(df, columns, counts)
     if not len(table):
         return 0, UnknownRows()
-    rows, strange = table[counts].to_numpy(), input_codes(table, sealed) < 0
+    rows, strange = table[counts].to_numpy(), find_unknown(input_codes(table, sealed))
     if not strange.any():
         return int(rows.sum()), UnknownRows()
     read = pl.concat(normalise_codings(open_source(table), codings).batches(columns))

@@ -18,7 +18,7 @@ from privacyfunnel.arrays import IntArray
 from privacyfunnel.mechanisms.sampling import IdentityWords, KeyStream, RandomWords
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.release.output_layout import output_layout
-from privacyfunnel.release.row_sampler import draw_codes
+from privacyfunnel.release.row_sampler import draw_codes, find_unknown
 from privacyfunnel.spark.counting import input_codes
 from privacyfunnel.spec.fields import DROP
 from privacyfunnel.tables.coding.row_hashes import id_blocks
@@ -116,7 +116,7 @@ class DrawJob:
             columns += [given[name] for name in self.keep]
             columns += [pa.array(numbers) for numbers in at.beside]
             out = pa.RecordBatch.from_arrays(columns, names=[f"c{i}" for i in range(len(columns))])
-            yield out.filter(pa.array(inputs >= 0)) if self.unknown == DROP else out
+            yield out.filter(pa.array(~find_unknown(inputs))) if self.unknown == DROP else out
             first += len(rows)
 
 

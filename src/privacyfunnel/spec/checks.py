@@ -31,9 +31,16 @@ def check_promise(spec: Spec) -> None:
             f"{hint('average_only')} to keep both."
         )
     if isinstance(spec.promise, str):
-        from privacyfunnel.model.promises import find_promise
+        from privacyfunnel.model.promises import find_promise, fixes_epsilon
 
-        find_promise(spec.promise, 1.0)
+        given = spec.epsilon is not None or spec.factor is not None or spec.average_only
+        own = ":" in spec.promise and not given and fixes_epsilon(spec.promise)
+        promise = find_promise(spec.promise, None if own else 1.0)
+        merged = {value for labels in spec.merge_secrets.values() for value in labels}
+        if promise.reads_labels and merged & set(promise.labels):
+            raise ParameterError(
+                f"{hint('merge_secrets')} merges a value that {spec.promise} names. Name the merged value there."
+            )
     elif spec.epsilon is not None or spec.factor is not None:
         raise ParameterError(f"{spec.promise} already fixes ε; drop {hint('epsilon')}.")
 

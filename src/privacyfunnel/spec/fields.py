@@ -87,7 +87,7 @@ OPTIONS: Mapping[str, Mapping[str, Option]] = {
         "for_whom": Option(choice(*PRESETS), "analysts", commands=DESIGNING, common=True),
         "epsilon": Option(number(least=0), 1.0, "ε", short="-e", common=True),
         "factor": Option(number(least=1), 2.0, "F", common=True),
-        "promise": Option(ANY_TEXT, "lip", choices=("lip", "ldp", "srlip"), commands=DESIGNING),
+        "promise": Option(ANY_TEXT, "lip", choices=("lip", "pml", "ldp", "srlip"), commands=DESIGNING),
         "prior": Option(choice(MODEL, TABLE, POPULATION_PRIOR), MODEL, commands=DESIGNING),
         "population": Option(POPULATION, "95%", "95%|auto|none", DESIGNING),
         "robust": Option(ROBUST, 2, "FACTOR|any", DESIGNING),
@@ -171,8 +171,10 @@ HELP: Mapping[str, str] = {
     "epsilon": "Largest change of a belief about the secret: a factor of e^ε. At ε = 1 a belief of 30 % may become "
     "74.3 %, at 0.5 49.5 %, at 0.1 33.2 % (docs/choosing.md). For apply: on these rows, if not the protocol's.",
     "factor": "The same as a factor: 2 means ε = ln 2, so that no belief more than doubles. Default: 2.",
-    "promise": "lip: against everybody; ldp: between any two secrets; srlip: lip, also against those who know "
-    "published values.",
+    "promise": "lip: against everybody; pml: lip, but only how far a belief rises (pml:floor=0.05 for every prior that "
+    "gives each value so much); alip:0.5,1: how far it falls and rises; ldp: between any two secrets (ldp:graded.csv "
+    "with an ε per pair, ldp:line by distance); srlip: lip, also against those who know published values; "
+    "events:groups.csv: groups of values against the rest; each (each:ldp,health=0.5): every secret column by itself.",
     "prior": "model: a model made from counts with noise, published with the mechanism: all files may be public "
     "and ε covers them together; table: the table's own frequencies, the mechanism is then for the owner alone; "
     "population: those whom the rows are a sample of, by counts with noise. Default: model.",
@@ -198,7 +200,7 @@ HELP: Mapping[str, str] = {
     "time_limit": "Stop after so many seconds with the best so far and its bound. "
     "Default: 60 seconds of counted work, alike on all machines.",
     "bins": "Coarser values: numbers age=0,18,65, age=quantiles:8, price=width:1000, age=top:85 or "
-    "age=bottom:18,top:85; dates visit=year (quarter, month, week, weekday; month:dmy where day and month"
+    "age=bottom:18,top:85; dates visit=year (decade, quarter, month, week, weekday; month:dmy where day and month"
     " could be swapped); codes icd=prefix:3; any icd=map:groups.csv (value;group;…; map:groups.csv:2 for "
     "a coarser level); or age=values.",
     "merge_rare": "Publish values with fewer rows than this as 'other': 10 for all published columns, zip=10 for one. "

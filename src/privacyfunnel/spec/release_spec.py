@@ -196,10 +196,12 @@ class ReleaseSpec:
 
     @property
     def _plain_promise(self) -> Promise:
-        from privacyfunnel.model.promises import find_promise
+        from privacyfunnel.model.promises import find_promise, fixes_epsilon
 
         if not isinstance(self.promise, str):
             return self.promise
+        if ":" in self.promise and fixes_epsilon(self.promise):
+            return find_promise(self.promise)
         if self.average_only:
             from privacyfunnel.designs.optimal.problem_conversion import LARGEST_EPSILON
 

@@ -22,7 +22,7 @@ Spec = Any  # a ReleaseSpec, whose module imports this one
 TOML_WIDTH = 100
 MOST_BYTES = 1 << 20  # of a release.toml
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
-_NAMED_FILE = re.compile(r"(map|distance|statistics):(.+\.(?:csv|tsv|txt))((?::\d+)?)", re.DOTALL)
+_NAMED_FILE = re.compile(r"(map|distance|statistics|ldp|events):(.+\.(?:csv|tsv|txt))((?::\d+)?)", re.DOTALL)
 
 
 def _fields(spec: Spec) -> tuple[SpecField, ...]:
@@ -33,19 +33,22 @@ def plain_values(spec: Spec) -> dict[str, Any]:
     """The values that are not the default, by field, as texts, numbers, lists and mappings alone."""
     values = {each.name: getattr(spec, each.name) for each in _fields(spec)}
     if not isinstance(spec.promise, str):
-        values |= {"promise": _promise_name(spec.promise), "epsilon": spec.promise.epsilon}
+        from privacyfunnel.model.promises import fixes_epsilon
+
+        text = _promise_name(spec.promise)
+        values |= {"promise": text, "epsilon": None if fixes_epsilon(text) else spec.promise.epsilon}
     if spec.use is not None and not isinstance(spec.use, str):
         values["use"] = _use_text(spec)
     return {each.name: _plain(each, values[each.name]) for each in _fields(spec) if values[each.name] != each.default}
 
 
 def _promise_name(promise: Any) -> str:
-    from privacyfunnel.model.promises import find_promise
+    from privacyfunnel.model.promises import find_promise, fixes_epsilon
 
-    name = str(promise.name).lower()
-    if find_promise(name, promise.epsilon) != promise:
-        raise ParameterError(f"{promise} has no name that a file could hold. Use lip, ldp or srlip.")
-    return name
+    text = str(promise.text)
+    if not text or find_promise(text, None if fixes_epsilon(text) else promise.epsilon) != promise:
+        raise ParameterError(f"{promise.name} has no text that a file could hold. Give the promise as a text.")
+    return text
 
 
 def _use_text(spec: Spec) -> str:
@@ -127,7 +130,7 @@ def _move_paths(values: Mapping[str, Any], fields: Iterable[SpecField], move: Ca
             continue
         if each.option.kind.path and isinstance(value, str) and not is_server_address(value):
             found[name] = move(value)
-        elif each.name == "use" and isinstance(value, str):
+        elif each.name in ("use", "promise") and isinstance(value, str):
             found[name] = _move_named(value, move)
         elif each.name == "bins" and isinstance(value, Mapping):
             found[name] = {at: _move_named(how, move) if isinstance(how, str) else how for at, how in value.items()}

@@ -98,6 +98,9 @@ def _band(promise: Promise, joint: Joint) -> Band | None:
     blocks = list(islice(promise.comparisons(joint, False), 2))
     if len(blocks) > 1 or any(block.known for block in blocks):
         return None
-    if all(block.secrets[block.pairs[:, 1]].all() for block in blocks):
-        return Band(promise.epsilon)
-    return Band(promise.epsilon / 2, slides=True)
+    if not all(block.secrets.any(axis=1).all() for block in blocks):
+        return None
+    least = min((float(block.scales.min()) for block in blocks if block.scales is not None), default=1.0)
+    if all(block.secrets[block.pairs[:, 1]].all() and not block.mixed for block in blocks):
+        return Band(promise.epsilon * least)
+    return Band(promise.epsilon * least / 2, slides=True)

@@ -56,10 +56,13 @@ def build_problem(
     # At the prior p itself nothing leaks, or beside kept columns what these leak alone.
     largest = max(1.0, rows.largest if sets is None else float((sets.high / SCALE / p_z).max()))
     wanted = promise.epsilon if promise.epsilon >= SMALLEST_EPSILON else SMALLEST_EPSILON / 2
-    bound = math.exp(min(wanted, LARGEST_EPSILON))
     # Sums over many inputs round more; without room for that, every output would need a sliver of every input.
     margin = MARGIN if len(inputs) <= MANY_SUMMANDS else max(MARGIN, ROOM_FOR_SUMS * largest)
-    epsilon = math.log((bound * largest + margin * _ratio_at_prior(rows, p_z[inputs])) / (largest + margin))
+    # With a scale a it is a·ε that e^ε stands for; the largest of these asks for most.
+    scale = rows.largest_scale
+    bound = math.exp(min(wanted * scale, LARGEST_EPSILON * max(scale, 1.0)))
+    at_prior = _ratio_at_prior(rows, p_z[inputs])
+    epsilon = math.log((bound * largest + margin * at_prior) / (largest + margin)) / scale
     prior = p_z[inputs] / p_z[inputs].sum()
     listed = inputs < joint.a * (joint.c if sees_secret else 1)  # anything else is a value of its own
     objective = Objective.from_groups(np.where(listed, inputs % joint.a, joint.a))
@@ -70,7 +73,10 @@ def build_problem(
 def _ratio_at_prior(rows: LinearConstraints, prior: FloatArray) -> float:
     """The largest ratio that is compared at the prior; 1 but for rounding where no column is kept."""
     one, other = rows.evaluate(prior[None, :])
-    ratios = [np.divide(n, d, out=np.ones_like(n), where=d > 0) for n, d in ((one, other), (other, one))]
+    ratios = [
+        np.divide(n, d, out=np.ones_like(n), where=(d > 0) & np.isfinite(scale)[:, None])
+        for n, d, scale in ((one, other, rows.either_scale[:, 0]), (other, one, rows.either_scale[:, 1]))
+    ]
     largest = float(np.max(ratios, initial=1.0))
     return largest if largest > 1 + PRIOR_ROUNDING else 1.0
 

@@ -23,6 +23,7 @@ from privacyfunnel.engine.masters.slack_masters import EntropyMaster, PenalisedM
 from privacyfunnel.engine.problem import InputPart, Problem
 from privacyfunnel.engine.reductions.merge_equal import functionals
 from privacyfunnel.engine.settings import SETTINGS
+from privacyfunnel.model.comparisons import leak_sizes
 
 
 class SingleBlockMaster(PenalisedMaster):
@@ -212,9 +213,9 @@ def _join_until_feasible(problem: Problem, blocks: list[IntArray]) -> list[IntAr
         [[side[:, inputs] @ problem.prior[inputs] for side in problem.constraints.dense] for inputs in blocks]
     )
     most = SETTINGS.slack.balanced * problem.epsilon
-    while len(blocks) > 1 and (out := _imbalance(sums)).max() > most:
+    while len(blocks) > 1 and (out := _imbalance(problem, sums)).max() > most:
         worst = int(np.argmax(out))
-        after = _imbalance(sums + sums[worst])
+        after = _imbalance(problem, sums + sums[worst])
         size = np.array([inputs.size + problem.prior[inputs].sum() for inputs in blocks])
         after[worst] = np.inf
         mended = after <= most
@@ -226,11 +227,10 @@ def _join_until_feasible(problem: Problem, blocks: list[IntArray]) -> list[IntAr
     return blocks
 
 
-def _imbalance(sums: FloatArray) -> FloatArray:
-    """The largest log-ratio of each block, from the sums Σ p L of both sides of its rows."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.abs(np.log(sums[:, 0] / sums[:, 1]))
-    return np.asarray(np.where(np.isnan(ratio), 0.0, ratio).max(axis=1, initial=0.0))  # nothing on both sides is even
+def _imbalance(problem: Problem, sums: FloatArray) -> FloatArray:
+    """The largest leak of each block, from the sums Σ p L of both sides of its rows; nothing on both sides is even."""
+    sizes = leak_sizes(sums[:, 0].T, sums[:, 1].T, problem.constraints.scales)
+    return np.asarray(sizes.max(axis=0, initial=0.0))
 
 
 def build_block(problem: Problem, inputs: IntArray) -> InputPart:

@@ -51,24 +51,25 @@ class CredalConstraints:
         """The rules of the problem's sets and of its rows."""
         sets, rows, loud = problem.credal_sets, problem.constraints, problem.exp_epsilon
         points = dense(rows.functionals) * problem.prior
-        (g, h), ones = rows.pairs.T, np.ones(len(rows))
+        g, h = rows.pairs.T
+        (up, down), most = (np.isfinite(limit) for limit in problem.limits), np.concatenate(problem.limits)
+        most, g, h = most[np.append(up, down)], np.append(g[up], h[down]), np.append(h[up], g[down])
+        ones = np.ones(len(most))
         if sets is None:
-            one, other, beta = np.append(g, h), np.append(h, g), np.full(2 * len(rows), loud)
-            same = np.ones(2 * len(rows))
-            return cls(problem.prior, points, points, one, other, same, beta, same)
+            return cls(problem.prior, points, points, g, h, ones, most, ones)
         (e, f), pi = sets.pairs.T, sets.share / SCALE
         g, h = g + len(sets.low), h + len(sets.low)
-        alpha = np.concatenate([1 - loud * pi, 1 - pi, ones, ones])
+        alpha = np.concatenate([1 - loud * pi, 1 - pi, ones])
         said = np.flatnonzero(alpha > 0)  # else E is so large a part of both that the rule always holds
         return cls(
             prior=problem.prior,
             low=np.concatenate([sets.low / SCALE, points]),
             high=np.concatenate([sets.high / SCALE, points]),
-            one=np.concatenate([e, f, g, h])[said],
-            other=np.concatenate([f, e, h, g])[said],
+            one=np.concatenate([e, f, g])[said],
+            other=np.concatenate([f, e, h])[said],
             alpha=alpha[said],
-            beta=np.concatenate([loud * (1 - pi), loud - pi, loud * ones, loud * ones])[said],
-            rounding_scale=np.concatenate([1 + loud * pi, np.ones(len(pi)), ones, ones])[said],
+            beta=np.concatenate([loud * (1 - pi), loud - pi, most])[said],
+            rounding_scale=np.concatenate([1 + loud * pi, np.ones(len(pi)), ones])[said],
         )
 
     @cached_property

@@ -131,7 +131,7 @@ class SecretBox:
 
     An atom v over pairs (s, x) is allowed when :math:`z_s = \sum_x v_{s,x}` lies in a box and nothing else is asked:
 
-    .. math:: e^{-\varepsilon} p_s \le z_s \le e^{\varepsilon} p_s \quad\text{for every } s.
+    .. math:: e^{-b_s\varepsilon} p_s \le z_s \le e^{a_s\varepsilon} p_s \quad\text{for every } s.
 
     A corner is a corner z of that box within the simplex together with one value :math:`x_s` per secret, so a linear
     cost κ has its minimum at :math:`\min_z \sum_s z_s \min_x \kappa_{s,x}`, in closed form.
@@ -176,8 +176,11 @@ def secret_box(problem: Problem) -> SecretBox:
     share = np.bincount(problem.secret, problem.prior, minlength=c)
     cells = np.full((c, problem.objective.image_size), problem.size, dtype=np.int64)
     cells[problem.secret, problem.objective.image_index] = np.arange(problem.size)
-    low = share / problem.exp_epsilon * (1 - 8 * UNIT)
-    return SecretBox(cells, low, np.minimum(share * problem.exp_epsilon * (1 + 8 * UNIT), 1.0))
+    asked = problem.constraints.secrets[problem.constraints.pairs[:, 0]].argmax(axis=1)
+    low, high = np.zeros(c), np.ones(c)
+    np.maximum.at(low, asked, share[asked] / problem.limits[1] * (1 - 8 * UNIT))
+    np.minimum.at(high, asked, share[asked] * problem.limits[0] * (1 + 8 * UNIT))
+    return SecretBox(cells, low, high)
 
 
 def coordinate(problem: Problem) -> FloatArray:
@@ -196,11 +199,10 @@ def coordinate(problem: Problem) -> FloatArray:
 
 def ends(problem: Problem, r: FloatArray) -> tuple[float, float]:
     """The interval of r·v that every row allows."""
-    N, D = problem.constraints.dense
-    loud = problem.exp_epsilon
+    every = np.arange(len(problem.constraints))
     top, bottom = int(np.argmax(r)), int(np.argmin(r))
     low, high = float(r[bottom]), float(r[top])
-    for g in np.concatenate([N - loud * D, D - loud * N]):
+    for g in problem.slopes(every, every):
         rise = (g[top] - g[bottom]) / max(r[top] - r[bottom], SETTINGS.tolerance.tiny)
         if max(g[top], g[bottom]) <= 0 or rise == 0:
             continue

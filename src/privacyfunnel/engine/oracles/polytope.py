@@ -2,9 +2,9 @@
 
 The rows of a promise are homogeneous. They know what they compare, and two shapes are smaller than the general one:
 
-- everything is compared with everybody (LIP): one row L_E·v = z with e^-ε <= z <= e^ε;
+- everything is compared with everybody (LIP): one row L_E·v = z with e^-bε <= z <= e^aε;
 - all pairs among k functionals are compared (LDP): a floor t with t <= L_s·v <= e^ε t, two rows per functional;
-- anything else: one row per inequality (L_E − e^ε L_F)·v <= 0.
+- anything else: one row per inequality (L_E − e^aε L_F)·v <= 0.
 
 An inequality that holds at every corner of the simplex is left out.
 """
@@ -98,7 +98,8 @@ def build_polytope(problem: Problem) -> Polytope:
     rows, loud = problem.constraints, problem.exp_epsilon
     secrets = rows.share.shape[1] if len(rows.even) == 1 and rows.full_classes[0] else problem.size
     if rows.compares_with_everybody:
-        return _assemble(*_ranges(rows.dense[0], 1 / loud, loud), problem.prior, secrets)
+        above, below = problem.limits
+        return _assemble(*_ranges(rows.dense[0], 1 / below, above), problem.prior, secrets)
     if rows.mutual_functionals is not None:
         return _assemble(*_floors(rows.mutual_functionals, loud), problem.prior, secrets)
     A = problem.inequalities
@@ -124,7 +125,7 @@ def _assemble(A: FloatArray, low: FloatArray, high: FloatArray, prior: FloatArra
     return Polytope(matrix, rhs, bottom, top, basis, d, min(support, m + 1, d), scales)
 
 
-def _ranges(N: FloatArray, quiet: float, loud: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _ranges(N: FloatArray, quiet: FloatArray, loud: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """N_i·v within [quiet, loud]; rows that stay inside at every corner of the simplex say nothing."""
     least, most = N.min(axis=1), N.max(axis=1)
     says = (least < quiet) | (most > loud)

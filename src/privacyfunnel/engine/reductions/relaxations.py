@@ -52,11 +52,18 @@ def group_secrets(problem: Problem) -> SecretGroups | None:
 
 
 def merge_similar(problem: Problem, eta: float) -> Problem:
-    """The problem over parts of nearly alike inputs, at a promise loose enough to allow all that this one does."""
-    rho = np.exp(-problem.epsilon - eta)
+    """The problem over parts of nearly alike inputs, at a promise loose enough to allow all that this one does.
+
+    With scales this is proved where all are compared with everybody: elsewhere nothing may keep L·v from 0.
+    """
+    if problem.constraints.scales is not None and not problem.constraints.compares_with_everybody:
+        return problem
+    scales = problem.constraints.either_scale
+    finite = scales[np.isfinite(scales)]
+    rho = np.exp(-problem.epsilon * float(finite.max(initial=1.0)) - eta)
     cells = np.floor(np.log1p(functionals(problem) / rho) / eta)
     part_of = np.unique(cells, axis=1, return_inverse=True)[1].reshape(-1)
     looser = problem.epsilon + (2 if problem.constraints.compares_with_everybody else 4) * eta * (
         1 + SETTINGS.tolerance.solved
-    )
+    ) / float(finite.min(initial=1.0))
     return replace(PartsProblem.from_parts(problem, part_of).problem, epsilon=looser)

@@ -21,6 +21,7 @@ import numpy as np
 
 from privacyfunnel.arrays import BoolArray, IntArray
 from privacyfunnel.errors import ParameterError
+from privacyfunnel.hints import hint
 from privacyfunnel.model.comparisons import GroupPairs
 from privacyfunnel.model.credal.clopper_pearson import SCALE
 from privacyfunnel.model.credal.credal_sets import CredalSets, Known
@@ -73,10 +74,20 @@ def people_classes(joint: Joint, known: tuple[int, ...]) -> list[tuple[Known, In
     ]
 
 
+def refuse_scales(asked: GroupPairs) -> None:
+    """Refuse a promise that is not the same both ways for every pair: sets of priors are checked alike."""
+    if asked.scales is not None:
+        raise ParameterError(
+            "For a population, or odds that differ, a promise must compare both ways alike, each pair with the same ε; "
+            f"this one does not. Promise LIP, LDP or SRLIP, or leave out {hint('population')} and {hint('robust')}."
+        )
+
+
 class Events:
     """The events of one question: in every class of people, each group against others or against all of them."""
 
     def __init__(self, asked: GroupPairs, joint: Joint, sees_secret: bool, anything_else: bool = False) -> None:
+        refuse_scales(asked)
         self.joint, self.sees_secret, self.known = joint, sees_secret, asked.known
         self.anything_else = anything_else
         self.masks: dict[bytes, int] = {}

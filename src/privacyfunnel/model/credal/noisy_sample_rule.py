@@ -99,7 +99,7 @@ class NoisySampleRule:
                 f"{len(self.counts.cells)} secrets of its domain; this table has {joint.a} and {joint.c}."
             )
         groups = self.groups(joint)
-        each = (GroupPairs(unite_groups(one.groups, groups), one.pairs, one.known) for one in asked(len(groups)))
+        each = (replace(one, groups=unite_groups(one.groups, groups)) for one in asked(len(groups)))
         return [Events(one, joint, sees_secret) for one in each]
 
     def credal_sets(self, asked: Callable[[int], Iterable[GroupPairs]], joint: Joint, sees_secret: bool) -> CredalSets:

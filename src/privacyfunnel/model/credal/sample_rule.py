@@ -170,7 +170,7 @@ class SampleRule:
     def events(self, asked: Callable[[int], Iterable[GroupPairs]], joint: Joint, sees_secret: bool) -> list[Events]:
         """The events of everything that is asked of so many groups of secrets, question by question."""
         groups = self.groups(joint)
-        each = (GroupPairs(unite_groups(one.groups, groups), one.pairs, one.known) for one in asked(len(groups)))
+        each = (replace(one, groups=unite_groups(one.groups, groups)) for one in asked(len(groups)))
         return [Events(one, joint, sees_secret, self.anything_else) for one in each]
 
     def credal_sets(self, asked: Callable[[int], Iterable[GroupPairs]], joint: Joint, sees_secret: bool) -> CredalSets:

@@ -11,7 +11,7 @@ import numpy as np
 
 from privacyfunnel.arrays import FloatArray, IntArray, Matrix, freeze
 from privacyfunnel.errors import DistributionError, SizeError
-from privacyfunnel.model.comparisons import Comparisons, Leak, log_ratio
+from privacyfunnel.model.comparisons import Comparisons, Leak
 from privacyfunnel.model.credal.credal_sets import CredalSets
 from privacyfunnel.model.information import information
 from privacyfunnel.model.joint import Joint
@@ -87,7 +87,7 @@ class Protocol:
             # input leaks exactly nothing, and one that hardly does is measured to the last digits of its difference.
             common = part.min(axis=0)
             p_y = mass * common + np.asarray(p @ (part - common))
-            sizes = log_ratio(p_y[comparisons.pairs[:, 0]], p_y[comparisons.pairs[:, 1]])
+            sizes = comparisons.leak_sizes(p_y[comparisons.pairs[:, 0]], p_y[comparisons.pairs[:, 1]])
             pair, y = np.unravel_index(int(sizes.argmax()), sizes.shape)
             if largest.output is None or sizes[pair, y] > largest.epsilon:
                 largest = comparisons.leak(float(sizes[pair, y]), int(pair), first + int(y))

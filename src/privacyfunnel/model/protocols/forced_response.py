@@ -16,7 +16,7 @@ import numpy as np
 
 from privacyfunnel.arrays import FloatArray, IntArray, dense, entropy_terms
 from privacyfunnel.errors import DistributionError
-from privacyfunnel.model.comparisons import Comparisons, Leak, log_ratio
+from privacyfunnel.model.comparisons import Comparisons, Leak
 from privacyfunnel.model.credal.clopper_pearson import SCALE
 from privacyfunnel.model.credal.credal_sets import CredalSets
 from privacyfunnel.model.joint import Joint
@@ -65,9 +65,8 @@ class ForcedResponse:
         largest, mass = Leak(0.0), comparisons.masses[comparisons.pairs][:, :, None]
         for first, events, others in chunks(comparisons):
             of = mass[first : first + events.shape[0]]
-            sizes = log_ratio(
-                self.output_chances(dense(events), of[:, 0]), self.output_chances(dense(others), of[:, 1])
-            )
+            chances = self.output_chances(dense(events), of[:, 0]), self.output_chances(dense(others), of[:, 1])
+            sizes = comparisons.leak_sizes(*chances, first)
             row, y = map(int, np.unravel_index(int(sizes.argmax()), sizes.shape))
             if sizes[row, y] > largest.epsilon or largest.output is None:
                 largest = comparisons.leak(float(sizes[row, y]), first + row, y)

@@ -12,7 +12,7 @@ import numpy as np
 
 from privacyfunnel.arrays import FloatArray, nonzero_entries, sparse
 from privacyfunnel.errors import DistributionError
-from privacyfunnel.model.comparisons import Comparisons, Leak
+from privacyfunnel.model.comparisons import Comparisons, Leak, leak_sizes
 from privacyfunnel.model.credal.credal_sets import CredalSets
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.protocols.channel_protocol import Labels, Protocol, check_channel_size
@@ -147,6 +147,13 @@ def _worst_output(channel: sparse.csr_array, comparisons: Comparisons, first: in
     p.eliminate_zeros()
     p.sort_indices()
     one, other = sparse.csr_array(p[comparisons.pairs[:, 0]]), sparse.csr_array(p[comparisons.pairs[:, 1]])
+    if comparisons.scales is not None:
+        both = sparse.csr_array(one + other).tocoo()  # every entry that either has
+        pairs, outputs = both.coords
+        p_one, p_other = (np.asarray(side[pairs, outputs]).reshape(-1, 1) for side in (one, other))
+        sizes = leak_sizes(p_one, p_other, comparisons.scales[pairs])[:, 0]
+        at = int(sizes.argmax()) if sizes.size else -1
+        return comparisons.leak(float(sizes[at]), int(pairs[at]), first + int(outputs[at])) if at >= 0 else Leak(0.0)
     # An output that comes under only one of the two events is an infinite leak; without one, the patterns agree.
     if one.nnz != other.nnz or (one.indptr != other.indptr).any() or (one.indices != other.indices).any():
         here, there = one.astype(bool).astype(np.int8), other.astype(bool).astype(np.int8)

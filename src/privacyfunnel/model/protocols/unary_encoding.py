@@ -10,7 +10,7 @@ import numpy as np
 
 from privacyfunnel.arrays import FloatArray, Matrix, dense
 from privacyfunnel.errors import DistributionError, ParameterError
-from privacyfunnel.model.comparisons import Comparisons, Leak, log_ratio
+from privacyfunnel.model.comparisons import Comparisons, Leak, leak_sizes
 from privacyfunnel.model.credal.credal_sets import CredalSets
 from privacyfunnel.model.credal.unary_encoding_bounds import ratio_bounds
 from privacyfunnel.model.information import entropy
@@ -69,7 +69,8 @@ class UnaryEncoding:
             )
         largest = Leak(0.0)
         for first, events, others in chunks(comparisons):
-            size, row, output = self._worst_set(dense(events), dense(others))
+            scales = None if comparisons.scales is None else comparisons.scales[first : first + events.shape[0]]
+            size, row, output = self._worst_set(dense(events), dense(others), scales)
             if size > largest.epsilon or largest.output is None:
                 largest = comparisons.leak(size, first + row, output)
         return largest
@@ -98,21 +99,23 @@ class UnaryEncoding:
         members = (" & ".join(self.outputs[x]) for x in leak.output)
         return leak.describe(joint, " | ".join(members) or "(none)")
 
-    def _worst_set(self, p: FloatArray, q: FloatArray) -> tuple[float, int, tuple[int, ...]]:
-        """The largest log-ratio over rows of p and q and sets of columns: its size, row and set."""
+    def _worst_set(self, p: FloatArray, q: FloatArray, scales: FloatArray | None) -> tuple[float, int, tuple[int, ...]]:
+        """The largest leak over rows of p and q and sets of columns: its size, row and set."""
         if self.alpha == math.inf:
-            sizes = log_ratio(p, q)
+            sizes = leak_sizes(p, q, scales)
             row, x = map(int, np.unravel_index(int(sizes.argmax()), sizes.shape))
             return float(sizes[row, x]), row, (x,)
         k = math.expm1(self.alpha)
         ratio = np.divide(p, q, out=np.where(p > 0, math.inf, 1.0), where=q > 0)
         falling = np.argsort(-ratio, axis=1, kind="stable")
         found = []
-        for order in (falling, falling[:, ::-1]):
+        for way, order in enumerate((falling, falling[:, ::-1])):
             p_in, q_in = np.take_along_axis(p, order, axis=1), np.take_along_axis(q, order, axis=1)
             p_y, q_y = p_in.cumsum(axis=1), q_in.cumsum(axis=1)
             # ln of the larger over the smaller, written so that a small one keeps its digits
             sizes = np.log1p(k * np.abs((p_in - q_in).cumsum(axis=1)) / (1 + k * np.minimum(p_y, q_y)))
+            if scales is not None:  # along each order only one side is above the other
+                sizes = sizes / scales[:, way, None]
             row, last = map(int, np.unravel_index(int(sizes.argmax()), sizes.shape))
             members = order[row, : last + 1]
             matters = (p[row, members] > 0) | (q[row, members] > 0)

@@ -8,7 +8,7 @@ from typing import Any
 
 from privacyfunnel.errors import DistributionError
 from privacyfunnel.model.joint import Attribute
-from privacyfunnel.model.published.published_model import PublishedModel, facts_from_json
+from privacyfunnel.model.published.table_model import PublishedModel, facts_from_json
 from privacyfunnel.model.published.tree_model import TreeModel
 
 

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray, IntArray, Matrix, nonzero_entries
+from privacyfunnel.errors import ParameterError
 from privacyfunnel.formatting import format_epsilon
 from privacyfunnel.mechanisms.mechanism import Mechanism
 from privacyfunnel.model.comparisons import GroupPairs, Leak, log_ratio
@@ -139,8 +140,16 @@ class ClassifierLeak:
 
 
 def classifier_leak(mechanism: Mechanism, promise: Promise, joint: Joint) -> ClassifierLeak | None:
-    """The leak to somebody with a classifier, on the counts of the table; None where it takes too long to tell."""
-    asked = next((each for each in promise.group_pairs(joint.c, joint.m, False) if not each.known), None)
+    """The leak to somebody with a classifier, on the counts of the table; None where it takes too long to tell.
+
+    None too for a promise that names values of the secret, or is not the same both ways.
+    """
+    try:
+        asked = next((each for each in promise.group_pairs(joint.c, joint.m, False) if not each.known), None)
+    except ParameterError:
+        return None
+    if asked is not None and asked.scales is not None:
+        return None
     channel = None if mechanism.sees_secret else _channel(mechanism)
     counts, combos = joint.weights.astype(np.int64), joint.combos
     rows, p_x = int(counts.sum()), counts.sum(axis=0) / counts.sum()

@@ -32,6 +32,7 @@ from privacyfunnel.release.findings.population import AT_A_GLANCE, PopulationBou
 from privacyfunnel.release.findings.rare_values import rare_secret_advice, rare_value_advice
 from privacyfunnel.release.findings.sparseness import sparseness_advice
 from privacyfunnel.release.model_design import FittedModel
+from privacyfunnel.release.wide_design import FittedWideModel
 from privacyfunnel.spec import ReleaseSpec
 
 T = TypeVar("T")
@@ -225,6 +226,18 @@ class Findings:
             return None
         law, joint = self._on_table
         return exact_worst_leak(law, self._design.sealed.promise.table_promise, joint).leak.epsilon
+
+    @cached_property
+    def model_quality(self) -> str:
+        """How well a model of many columns describes the table; nothing where there is none."""
+        fitted = self._design.fitted
+        return fitted.quality_statement if isinstance(fitted, FittedWideModel) else ""
+
+    @property
+    def poor_model(self) -> str:
+        """That a model of many columns knows nothing of the secret, where it is so."""
+        fitted = self._design.fitted
+        return fitted.warning if isinstance(fitted, FittedWideModel) else ""
 
     @cached_property
     def known_columns(self) -> SideChannel | None:

@@ -27,6 +27,7 @@ from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.mechanism import Mechanism
 from privacyfunnel.model.comparisons import Leak
 from privacyfunnel.model.credal.credal_sets import CredalSets
+from privacyfunnel.model.credal.events import refuse_scales
 from privacyfunnel.model.credal.outward_bounds import OutwardBounds
 from privacyfunnel.model.credal.sample_rule import CredalRule, SampleRule
 from privacyfunnel.model.joint import Joint
@@ -142,6 +143,7 @@ def _work(law: Mechanism, promise: Promise, joint: Joint, most: int) -> int:
     inputs, events = joint.a * (joint.c if law.sees_secret else 1), 0
     outputs = max(law.observation_size // max(law.inputs, 1), 1)
     for asked in promise.group_pairs(joint.c, joint.m, law.sees_secret):
+        refuse_scales(asked)
         classes = len(np.unique(joint.combos[:, asked.known], axis=0)) if asked.known else 1
         events += classes * max(2 * joint.c * inputs, len(asked.pairs))
         if events * max(outputs, BOUND) > most:

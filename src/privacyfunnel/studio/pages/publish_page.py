@@ -74,7 +74,7 @@ def write(session: Session, form: Form) -> None:
         return
     session.beside["publish"] = session.choices
     session.forget("publish")
-    session.work("publish", session.choices, form.get("again") == "yes", form.get("force") == "yes")
+    session.work("publish", session.choices, *(form.get(name) == "yes" for name in ("again", "force", "anyway")))
 
 
 async def report(asked: PageRequest) -> Response:

@@ -61,8 +61,11 @@ def table_part(session: Session, job: Job) -> dict[str, Any]:
 TABLE_PAGE = StudioPage("table", "Table", show_table, take_table, start_table, table_part)
 
 
-NAMES = {SECRET: "Secret", PUBLISH: "Published, protected", KEEP: "Kept unchanged", LEAVE: "Left out"}
-WARNINGS = {KEEP: "A kept column is copied unchanged. It is not protected and may reveal the secret."}
+NAMES = {SECRET: "Secret", PUBLISH: "Published", KEEP: "Kept in clear", LEAVE: "Left out"}
+WARNINGS = {
+    PUBLISH: "Published, randomised. The secret is protected; this column is not.",
+    KEEP: "Published in clear for every row, and judged together with what else is published.",
+}
 USUAL = {NUMBERS: "quantiles:8", DATES: "month"}  # bins of many numbers or dates for which nobody asked for any
 
 

@@ -10,6 +10,7 @@ from privacyfunnel.atomic_files import OWNER
 from privacyfunnel.release.release import Release
 from privacyfunnel.release.release_files import REPORT
 from privacyfunnel.release.sanitise import sanitise_file
+from privacyfunnel.report.summary_lines import summary_lines
 from privacyfunnel.studio.choices import Choices
 from privacyfunnel.studio.repeat_scripts import format_command
 from privacyfunnel.studio.task_pool import ProgressReporter
@@ -25,16 +26,19 @@ class PublishedFiles:
     certified: float
     kept: float
     unchanged: float
+    lines: tuple[tuple[str, str], ...]  # the five of the command line
     files: tuple[tuple[Path, str], ...]  # and for whom each is; the table first
     report: Path
     not_promised: tuple[str, ...]
     command: str
 
 
-def publish(say: ProgressReporter, choices: Choices, again: bool = False, force: bool = False) -> PublishedFiles:
+def publish(
+    say: ProgressReporter, choices: Choices, again: bool = False, force: bool = False, anyway: bool = False
+) -> PublishedFiles:
     """Sanitise the table into the folder that was chosen, with its reports."""
     into = choices.folder
-    spec = replace(choices.to_spec(), again=again, force=force)
+    spec = replace(choices.to_spec(), again=again, force=force, anyway=anyway)
     repeat = format_command(spec)
     release = sanitise_file(
         choices.table.path,
@@ -50,6 +54,7 @@ def publish(say: ProgressReporter, choices: Choices, again: bool = False, force:
         certified=release.sealed.epsilon,
         kept=release.share_kept,
         unchanged=release.unchanged,
+        lines=tuple(summary_lines(release)),
         files=tuple(_files(release)),
         report=into / OWNER / REPORT,
         not_promised=release.not_promised_to_owner,

@@ -33,7 +33,8 @@ SHOWN = 4  # of the commonest values
 BARS = 48  # of the picture of a column of numbers
 FEW = 2  # rows: a value of fewer is that of one person, and is not shown as an example
 NUMBERS, DATES, TEXT = "numbers", "dates", "text"
-_DATED = r"^\s*\d{4}-\d{2}-\d{2}"  # as dates are written in files
+_DATED = r"^\s*(?:\d{4}-\d{2}-\d{2}|\d{1,2}\.\d{1,2}\.\d{4})"  # as dates are written in files
+_CODE = r"^\s*(?:\d{5,}|0\d+)\s*$"  # digits that name something, such as a postcode: of one length, or with 0 in front
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,8 @@ def profile_columns(table: Table) -> tuple[int, tuple[ColumnProfile, ...]]:
     counts: dict[str, pl.DataFrame | None] = {}
     missing, strangers = dict.fromkeys(columns, 0), dict.fromkeys(columns, 0)
     ends: dict[str, tuple[float, float]] = {}
-    dated = dict.fromkeys(columns, True)
+    dated, coded = dict.fromkeys(columns, True), dict.fromkeys(columns, True)
+    widths: dict[str, set[int]] = {column: set() for column in columns}
     rows = 0
     for batch in table.batches(columns):
         rows += batch.height
@@ -86,11 +88,15 @@ def profile_columns(table: Table) -> tuple[int, tuple[ColumnProfile, ...]]:
                     ends[column] = float(finite.min(initial=low)), float(finite.max(initial=high))
             if dated[column]:
                 dated[column] = int(text.str.contains(_DATED).fill_null(False).sum()) == batch.height - gaps
+            if coded[column]:
+                widths[column] |= {*text.drop_nulls().str.strip_chars().str.len_chars().unique().to_list()} - {0}
+                alike = int(text.str.contains(_CODE).fill_null(False).sum()) == batch.height - gaps
+                coded[column] = alike and len(widths[column]) == 1
             counts[column] = _count_values(counts.get(column), text, begun=column in counts)
     found = []
     for column in columns:
         kind = TEXT
-        if not strangers[column] and column in ends:
+        if not strangers[column] and column in ends and not coded[column]:
             kind = NUMBERS
         elif dated[column] and missing[column] < rows:
             kind = DATES

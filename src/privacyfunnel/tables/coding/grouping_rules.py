@@ -75,6 +75,8 @@ class ByDate:
     def _date_part(self, dates: pl.Series) -> pl.Series:
         if self.part == "quarter":
             return dates.dt.year().cast(pl.String) + "-Q" + dates.dt.quarter().cast(pl.String)
+        if self.part == "decade":
+            return (dates.dt.year() // 10 * 10).cast(pl.String) + "s"
         if self.part == "weekday":
             return (dates.dt.weekday() - 1).replace_strict(range(7), list(WEEKDAYS), return_dtype=pl.String)
         return dates.dt.strftime(PARTS[self.part][0])
@@ -89,6 +91,7 @@ class ByDate:
 
 
 PARTS = {  # how a part of a date is written, and what it looks like
+    "decade": ("", r"^\d{3}0s$"),
     "year": ("%Y", r"^\d{4}$"),
     "quarter": ("", r"^\d{4}-Q[1-4]$"),
     "month": ("%Y-%m", r"^\d{4}-\d\d$"),
