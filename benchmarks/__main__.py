@@ -18,6 +18,7 @@ BY_NAME = {
     "defaults": "needs tables to be downloaded",
     "limits": "part of size",
     "population": "takes hours",
+    "rivals": "installs other programs, takes hours",
     "robust": "needs tables to be downloaded",
     "srlip": "part of size",
 }

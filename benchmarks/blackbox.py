@@ -27,7 +27,6 @@ RELEASES = (
     ("randomised-response", "lip", 0.5, "occupation", "education"),
     ("randomised-response", "ldp", 1.0, "sex", "education"),
     ("conditional-reporting", "lip", 0.5, "occupation", "education"),
-    ("unary-encoding", "lip", 0.5, "sex", "race"),
     ("chain", "lip", 0.5, "occupation", "race,sex"),
 )
 

@@ -19,7 +19,7 @@ from privacyfunnel.estimation import estimate
 from privacyfunnel.estimation.identification import RowSpace
 from privacyfunnel.estimation.likelihood import GAP, maximum_likelihood
 from privacyfunnel.estimation.observation import Observations
-from privacyfunnel.estimation.observation_models import ChannelModel, SetsModel, round_counts
+from privacyfunnel.estimation.observation_models import ChannelModel, round_counts
 from privacyfunnel.estimation.output_reader import OutputReader
 from privacyfunnel.estimation.share_estimates import EstimationSettings, Fit, fit_shares
 from privacyfunnel.mechanisms.channel import ChannelMechanism
@@ -31,10 +31,8 @@ from privacyfunnel.tables.readers.adult import adult_counts
 EPSILONS = (0.5, 1.0, 2.0)
 TABLES = 300
 ERROR_TABLES = 40
-LISTED = 10**5  # rows: larger tables of sets are drawn as sums of bits, which their intervals rest on
 PROTOCOLS = {
     "GRR": ("randomised-response", False),
-    "OUE": ("unary-encoding", False),
     "CR": ("conditional-reporting", False),
     "optimal": ("optimal", False),
     "optimal, sees S": ("optimal", True),
@@ -61,12 +59,7 @@ def table_of(joint: Joint, rows: int, rng: np.random.Generator) -> IntArray:
 def drawn(reading: OutputReader, table: IntArray, rng: np.random.Generator) -> Observations:
     """The sanitised version of a table of counts."""
     model, law = reading.model, reading.sealed.mechanism
-    own, rows = table.sum(axis=0), int(table.sum())
-    if isinstance(model, SetsModel) and rows <= LISTED:
-        return _with_sets(model, own, rng)
-    if isinstance(model, SetsModel):
-        sums = rng.binomial(own, 0.5) + rng.binomial(rows - own, model.foreign)
-        return model.observe(rows, sums, np.zeros((0, model.inputs), dtype=np.bool_), np.zeros(0))
+    own = table.sum(axis=0)
     assert isinstance(law, ChannelMechanism)
     assert isinstance(model, ChannelModel)
     channel = law.channel / law.channel.sum(axis=1, keepdims=True)
@@ -181,15 +174,6 @@ def _errors(joint: Joint, reading: OutputReader, rows: int) -> FloatArray:
         errors[1] += total_variation(fit_shares(reading.model, space, seen, "projection"), truth)
         errors[2] += total_variation(fit_shares(reading.model, space, seen, "ml"), truth)
     return errors / ERROR_TABLES
-
-
-def _with_sets(model: SetsModel, own: IntArray, rng: np.random.Generator) -> Observations:
-    """Distinct sets and their counts, for the likelihood."""
-    x = np.repeat(np.arange(model.inputs), own)
-    held = rng.random((len(x), model.inputs)) < model.foreign
-    held[np.arange(len(x)), x] = rng.random(len(x)) < 0.5
-    sets, counts = np.unique(held, axis=0, return_counts=True)
-    return model.observe(len(x), held.sum(axis=0), sets, counts)
 
 
 def print_speed(joint: Joint) -> None:

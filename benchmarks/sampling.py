@@ -18,14 +18,13 @@ from multi_freq_ldpy.pure_frequency_oracles.GRR import GRR_Client
 from rich.console import Console
 from rich.table import Table
 
-from privacyfunnel.mechanisms.alias_tables import AliasTables, draw_sets, sample
+from privacyfunnel.mechanisms.alias_tables import AliasTables, sample
 from privacyfunnel.mechanisms.sampling import KeyStream
 
 VALUES = 16
 EPSILON = 1.0
 ROWS = 10_000_000
 ROWS_ONE_BY_ONE = 100_000
-SETS = (100_000, 100)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +97,6 @@ def lines() -> list[Line]:
     words = best_time(lambda: stream.words(0, ROWS))
     generator = best_time(lambda: rng.integers(0, 2**64, ROWS, dtype=np.uint64))
 
-    sets = rng.integers(0, SETS[1], SETS[0], dtype=np.int32)
-    bits = SETS[0] * SETS[1]
-    unary = best_time(lambda: draw_sets(sets, SETS[1], 2**62, stream.rows(0, SETS[0])), 3)
-    uniform = best_time(lambda: rng.random(SETS) < 0.25, 3)
-
     drawn = f"draw {VALUES} × {VALUES}"
     return [
         Line(f"{drawn}, int32 codes", ROWS, ours, "numpy.take", ROWS, take, "at most 4× its time"),
@@ -110,7 +104,6 @@ def lines() -> list[Line]:
         Line(drawn, ROWS, ours, "multi-freq-ldpy GRR_Client", len(few), frequency, "20× faster"),
         Line(drawn, ROWS, ours, "pure-ldp DEClient", len(few), pure, "20× faster"),
         Line("key stream, words", ROWS, words, "numpy default_rng", ROWS, generator, ""),
-        Line(f"sets of {SETS[1]} values, bits", bits, unary, "numpy random < p", bits, uniform, ""),
     ]
 
 

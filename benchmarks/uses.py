@@ -21,9 +21,10 @@ import numpy as np
 from benchmarks.goals.case import Case, Found, Work, printed
 from benchmarks.goals.zipf import zipf
 from privacyfunnel.arrays import FloatArray
-from privacyfunnel.designs.baselines import conditional_reporting, randomised_response, unary_encoding
+from privacyfunnel.designs.baselines import conditional_reporting, randomised_response
 from privacyfunnel.designs.forced_response_design import forced_response, total_squared_error
 from privacyfunnel.designs.optimal.optimum import optimal
+from privacyfunnel.experiments.unary_encoding import unary_encoding
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
 from privacyfunnel.model.protocols.channel_protocol import Protocol

@@ -20,8 +20,8 @@ scan audit audit_matrix design design_file apply apply_file Applied Sanitiser
 sanitise sanitise_file Release ReleaseSpec DesignResult
 TableSource RowKey DomainFile Merge Bins Dialect Query MergeRare MergeSecrets Effort
 estimate Estimates impute impute_file posterior combine
-Joint LDP LIP SRLIP Promise Protocol UnaryEncoding entropy mutual_information
-optimal Optimum randomised_response unary_encoding conditional_reporting chain_protocol curve Curve
+Joint LDP LIP SRLIP Promise Protocol entropy mutual_information
+optimal Optimum randomised_response conditional_reporting chain_protocol curve Curve
 Use Information Values Distance Statistics Balanced Workload funnel Funnel optimal_on_average OnAverage
 seal SealedProtocol
 """

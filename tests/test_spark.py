@@ -113,7 +113,6 @@ ASKED: dict[str, dict[str, Any]] = {
     "channel": {"publish": "town", "method": "optimal", "prior": "table"},
     "published model": {"publish": "town", "promise": LIP(2.0)},
     "values": {"publish": "town", "method": "randomised-response", "as_": "values"},
-    "sets": {"publish": "town", "method": "unary-encoding"},
     "records": {"publish": ["town", "the.age", "sex"], "bins": BINS, "prior": "model", "promise": LIP(8), "seed": 1},
     "chain": {"prior": "table", "publish": ["town", "the.age"], "method": "chain", "bins": BINS},
 }

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from privacyfunnel.audits.pram import audit_matrix
     from privacyfunnel.audits.protocol_audit import audit
     from privacyfunnel.audits.scan import scan
-    from privacyfunnel.designs.baselines import conditional_reporting, randomised_response, unary_encoding
+    from privacyfunnel.designs.baselines import conditional_reporting, randomised_response
     from privacyfunnel.designs.chain.step_order import chain_protocol
     from privacyfunnel.designs.curve import Curve, curve
     from privacyfunnel.designs.methods import Effort
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from privacyfunnel.model.joint import CountedTable, Joint
     from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
     from privacyfunnel.model.protocols.channel_protocol import Protocol
-    from privacyfunnel.model.protocols.unary_encoding import UnaryEncoding
     from privacyfunnel.model.uses.linear_use import Distance, Values
     from privacyfunnel.model.uses.statistics_use import Balanced, Statistics, Workload
     from privacyfunnel.model.uses.use import Information, Use
@@ -71,7 +70,6 @@ _MODULES = {
     "curve": "designs.curve",
     "conditional_reporting": "designs.baselines",
     "randomised_response": "designs.baselines",
-    "unary_encoding": "designs.baselines",
     "Funnel": "designs.optimal.privacy_funnel",
     "OnAverage": "designs.optimal.privacy_funnel",
     "funnel": "designs.optimal.privacy_funnel",
@@ -98,7 +96,6 @@ _MODULES = {
     "SRLIP": "model.promises",
     "Promise": "model.promises",
     "Protocol": "model.protocols.channel_protocol",
-    "UnaryEncoding": "model.protocols.unary_encoding",
     "Distance": "model.uses.linear_use",
     "Values": "model.uses.linear_use",
     "Balanced": "model.uses.statistics_use",
@@ -126,6 +123,7 @@ _MODULES = {
 
 # Names of earlier versions, and what replaces them.
 _REPLACED = {
+    "unary_encoding": "optimal or forced_response, which estimate more closely",
     "product_protocol": "optimal, which keeps more under the same promise",
     "Order": "ReleaseSpec: Order(secret=('s',), publish=('x',), promise=LIP(1), merges=(MergeRare(10),)) is "
     "ReleaseSpec(secret='s', publish='x', promise=LIP(1), merge_rare=10)",
@@ -166,7 +164,6 @@ __all__ = [
     "SealedProtocol",
     "Statistics",
     "TableSource",
-    "UnaryEncoding",
     "Use",
     "Values",
     "Workload",
@@ -195,7 +192,6 @@ __all__ = [
     "sanitise_file",
     "scan",
     "seal",
-    "unary_encoding",
 ]
 
 

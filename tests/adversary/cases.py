@@ -55,7 +55,7 @@ OPTIONS: Mapping[str, Option] = {
     "promise srlip": Option("promise", (), {"promise": "srlip"}),
     **{
         f"method {name}": Option("method", ("--method", name))
-        for name in ("optimal", "forced-response", "randomised-response", "unary-encoding", "conditional-reporting")
+        for name in ("optimal", "forced-response", "randomised-response", "conditional-reporting")
     },
     "method chain": Option("method", ("--method", "chain"), TWO),
     **{
@@ -75,7 +75,6 @@ OPTIONS: Mapping[str, Option] = {
         {"secret": _merged, "number": 3},
     ),
     "with shares": Option("with shares", ("--with-shares",)),
-    "sets as indicators": Option("sets", ("--sets", "indicators")),
     "bins": Option("publish", BINS, {"publish": ("n",), "known": _bin}),
     "two columns": Option("publish", (), TWO),
     "average": Option("average", ("--average", 0.02)),
@@ -123,7 +122,7 @@ def _covering() -> list[str]:
 def _refused_pair(one: Option, other: Option) -> bool:
     """Methods that serve one use, and see no secret; such pairs are tried in the long form."""
     kinds = {one.kind, other.kind}
-    return "method" in kinds and bool(kinds & {"use", "average", "sees secret", "population", "as", "sets"})
+    return "method" in kinds and bool(kinds & {"use", "average", "sees secret", "population", "as"})
 
 
 def hash_text(text: str) -> int:

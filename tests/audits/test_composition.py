@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privacyfunnel.arrays import IntArray
-from privacyfunnel.designs.baselines import randomised_response, unary_encoding
+from privacyfunnel.designs.baselines import randomised_response
 from privacyfunnel.errors import DistributionError, SizeError
 from privacyfunnel.mechanisms.channel import ChannelMechanism
 from privacyfunnel.mechanisms.exact_arithmetic import exp_below
@@ -74,7 +74,7 @@ def test_what_releases_say_together_is_what_fractions_say(promise: Promise, data
         assert found.epsilon <= math.log(exact) + CLOSE
 
 
-@pytest.mark.parametrize("kind", [name for name in MAKERS if name != "sets"])
+@pytest.mark.parametrize("kind", MAKERS)
 def test_one_release_says_what_it_is_certified_for(kind: str) -> None:
     law = sealed_of(kind).mechanism
     alone = exact_worst_leak(law, LIP(0), JOINT).leak.epsilon
@@ -145,9 +145,6 @@ def test_what_cannot_be_gone_through_is_refused() -> None:
     law = seal(randomised_response(many, LIP(0.01)), LIP(0.01), many).mechanism
     with pytest.raises(SizeError, match="too many"):
         composition_leak(many, LIP(0.01), [law] * 4)
-    sets = seal(unary_encoding(many, LIP(0.1)), LIP(0.1), many).mechanism
-    with pytest.raises(SizeError, match="unary encoding publishes sets"):
-        composition_leak(many, LIP(0.1), [law, sets])
     law = ChannelMechanism.from_protocol(Protocol(np.full((2, 2), 1 / 2)))
     with pytest.raises(DistributionError, match="a row per input"):
         composition_leak(XOR, LIP(0.1), [law])

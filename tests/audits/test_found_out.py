@@ -24,7 +24,7 @@ from tests.commands import found_by, said, turned_down
 from tests.mechanisms.kinds import JOINT, MAKERS, SECRETS, VALUES, codes_for, sealed_of
 from tests.mechanisms.test_protocol_file import redigested
 
-METHODS = ["randomised-response", "optimal", "conditional-reporting", "unary-encoding"]
+METHODS = ["randomised-response", "optimal", "conditional-reporting"]
 
 
 @pytest.fixture(scope="module")
@@ -206,9 +206,7 @@ def test_the_verdict_names_the_secret_and_says_who_named_it(
     )
 
 
-@pytest.mark.parametrize(
-    ("method", "publish"), [("optimal", "town"), ("unary-encoding", "town"), ("chain", "town,coin")]
-)
+@pytest.mark.parametrize(("method", "publish"), [("optimal", "town"), ("chain", "town,coin")])
 def test_a_seeded_release_that_says_it_is_for_publication_is_found_out(
     people: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], method: str, publish: str
 ) -> None:

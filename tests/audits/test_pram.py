@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privacyfunnel.audits.pram import decimals, read_matrix, write_matrix
-from privacyfunnel.designs.baselines import conditional_reporting, randomised_response, unary_encoding
-from privacyfunnel.errors import DistributionError, ParameterError, TableError
+from privacyfunnel.designs.baselines import conditional_reporting, randomised_response
+from privacyfunnel.errors import DistributionError, TableError
 from privacyfunnel.mechanisms.channel import ChannelMechanism
 from privacyfunnel.mechanisms.sealing import seal
 from privacyfunnel.model.joint import Joint
@@ -94,9 +94,3 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
         read_matrix(tmp_path / "binary.csv")
     with pytest.raises(TableError, match="could not be read"):
         read_matrix(tmp_path)
-
-
-def test_sets_have_no_transition_matrix(tmp_path: Path) -> None:
-    sealed = seal(unary_encoding(JOINT, LIP(0.3)), LIP(0.3), JOINT)
-    with pytest.raises(ParameterError, match="publishes sets"):
-        write_matrix(sealed, tmp_path / "pram.csv")

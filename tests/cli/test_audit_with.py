@@ -96,8 +96,6 @@ def test_what_cannot_be_composed_is_said_in_a_sentence(
     fine = released(numbers, tmp_path / "fine", "--bin", "age=20,30,40,50", **asked)
     assert found_by(capsys, "audit", coarse, numbers, "--with", coarse)["together"]["releases"] == 2
     assert "must cut 'age' into the same bins" in turned_down(capsys, "audit", coarse, numbers, "--with", fine)
-    sets = released(numbers, tmp_path / "sets", secret="income", publish="race", method="unary-encoding")
-    assert "unary encoding publishes sets" in turned_down(capsys, "audit", coarse, numbers, "--with", sets)
     other = released(numbers, tmp_path / "other", secret="sex", publish="race", method="conditional-reporting")
     assert "must see income" in turned_down(capsys, "audit", coarse, numbers, "--with", other)
     shown = released(numbers, tmp_path / "shown", secret="sex", publish="income")

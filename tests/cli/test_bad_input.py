@@ -86,12 +86,6 @@ def test_a_design_refuses_columns_that_cannot_be(adult: Path, tmp_path: Path, pu
     assert not (tmp_path / "protocol.json").exists()
 
 
-def test_unary_encoding_does_not_publish_values(adult: Path, into: Path) -> None:
-    words = sanitise(adult, into, method="unary-encoding", **{"as": "values"})
-    refused(words, "ParameterError", "publishes sets, not values")
-    assert not into.exists()
-
-
 def test_randomised_response_does_not_look_at_the_secret(adult: Path, into: Path) -> None:
     refused(sanitise(adult, into, "--sees-secret"), "ParameterError", "never looks at the secret")
     assert not into.exists()

@@ -97,7 +97,6 @@ def test_help_names_the_default_method_and_every_other() -> None:
     [
         (["--method", "randomised-response"], 0.4083),
         (["--method", "conditional-reporting"], 0.2308),
-        (["--method", "unary-encoding"], 0.3222),
         ([], 1.7766),
     ],
 )

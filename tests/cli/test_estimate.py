@@ -250,12 +250,7 @@ def test_options_that_cannot_be_are_refused_before_any_work(out: Path, tmp_path:
     refused(["estimate", *files(out), "--posterior", tmp_path], "OutputError", "directory")
 
 
-def test_sets_have_no_matrix_and_what_is_not_identified_is_not_completed(
-    people: Path, tmp_path: Path, refused: Refused
-) -> None:
-    sets = release(people, tmp_path / "sets", method="unary-encoding")
-    near(told("estimate", *files(sets))["tables"][0], truth(people, "colour"))
-    refused(["estimate", *files(sets), "--matrix", tmp_path / "m.csv"], "ParameterError", "publishes sets")
+def test_what_is_not_identified_is_not_completed(people: Path, tmp_path: Path, refused: Refused) -> None:
     silent = tmp_path / "silent"
     for name in ("owner", "public"):
         (silent / name).mkdir(parents=True)

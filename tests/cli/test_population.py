@@ -55,7 +55,7 @@ def test_a_protocol_for_the_population_leaks_less_on_the_table_and_keeps_less(
     assert plain["population"] is None
 
 
-@pytest.mark.parametrize("method", ["randomised-response", "unary-encoding", "conditional-reporting"])
+@pytest.mark.parametrize("method", ["randomised-response", "conditional-reporting"])
 @pytest.mark.parametrize("promise", ["lip", "ldp"])
 def test_explicit_methods_are_calibrated_to_the_population(
     counts: Path, method: str, promise: str, capsys: pytest.CaptureFixture[str]
@@ -86,7 +86,7 @@ def test_a_release_says_whom_its_promise_holds_for_and_its_file_too(adult: Path,
     assert sealed.mechanism.anything_else == 2  # men, women, and anybody else
 
 
-@pytest.mark.parametrize("more", [["--as", "values"], ["--for", "values:margin"], ["--method", "unary-encoding"]])
+@pytest.mark.parametrize("more", [["--as", "values"], ["--for", "values:margin"]])
 def test_whatever_has_no_row_for_anything_else_promises_the_values_that_are_listed(
     more: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

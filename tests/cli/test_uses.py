@@ -89,7 +89,7 @@ def test_a_table_of_costs_is_followed_and_a_bad_one_refused(
         (["--for", "values:most"], "not as 'values:most'"),
         (["--for", "information:all"], "nothing behind it"),
         (["--for", "distance:nowhere.csv"], "no file 'nowhere.csv'"),
-        (["--for", "values", "--method", "unary-encoding"], "unary-encoding is not made for 'values'"),
+        (["--for", "values", "--method", "chain"], "chain is not made for 'values'"),
         (["--average", "-1"], "--average must be a finite number at least 0; got '-1'."),
         (["--average", "0", "--method", "randomised-response"], "an average is for the method optimal"),
         (["--average", "0.1", "--for", "values"], "an average is solved for the information"),
@@ -105,7 +105,7 @@ def test_what_does_not_fit_is_refused_in_one_sentence(
 def test_a_method_that_a_refusal_names_serves_the_use(
     counts: Path, capsys: pytest.CaptureFixture[str], use: str
 ) -> None:
-    for method in ("chain", "unary-encoding", *(["forced-response"] if use != "statistics" else [])):
+    for method in ("chain", *(["forced-response"] if use != "statistics" else [])):
         sentence = turned_down(capsys, "solve", counts, "--epsilon", 0.3, "--for", use, "--method", method)
         assert sentence.startswith(f"ParameterError: {method} is not made for '{use}")
         named = sentence.rstrip(".\n").split("use the method ")[1].replace(" or ", ", ").split(", ")
@@ -138,7 +138,6 @@ def test_a_curve_is_drawn_in_the_unit_of_the_use(
     into = tmp_path / "drawn"
     found = found_by(capsys, "curve", counts, "--for", "values", "--epsilons", "0.2,0.5", "--into", into)
     assert {point["name"] for point in found["points"]} >= {"optimal", "randomised-response"}
-    assert "unary-encoding" not in {point["name"] for point in found["points"]}  # its outputs are sets
     best = [point for point in found["points"] if point["name"] == "optimal"]
     assert best[0]["value"] > best[1]["value"] >= best[1]["bound"]
     assert pl.read_csv(into / "curve.csv")["unit"].unique().to_list() == ["chance of a wrong guess"]

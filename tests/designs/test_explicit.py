@@ -8,15 +8,15 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from privacyfunnel.arrays import FloatArray
-from privacyfunnel.designs.baselines import BASELINES, conditional_reporting, randomised_response, unary_encoding
-from privacyfunnel.errors import DistributionError, GuaranteeError, ParameterError, SizeError
+from privacyfunnel.designs.baselines import BASELINES, LARGEST_ALPHA, conditional_reporting, randomised_response
+from privacyfunnel.errors import GuaranteeError, SizeError
+from privacyfunnel.experiments import unary_encoding as unary_room
+from privacyfunnel.experiments.unary_encoding import UnaryEncoding, unary_encoding
 from privacyfunnel.model.comparisons import Comparisons, Leak, log_ratio
 from privacyfunnel.model.information import entropy, information, mutual_information
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
-from privacyfunnel.model.protocols import unary_encoding as unary_room
 from privacyfunnel.model.protocols.channel_protocol import Protocol
-from privacyfunnel.model.protocols.unary_encoding import LARGEST_ALPHA, UnaryEncoding
 from privacyfunnel.tables.readers.adult import adult_counts
 from tests.strategies import joints
 
@@ -327,7 +327,7 @@ def test_one_secret_value_or_one_published_value_is_published_as_it_is(counts: l
 def test_tables_that_would_not_fit_are_refused_with_what_to_do() -> None:
     wide = Joint.from_counts(np.ones((2, 10**6), dtype=np.int64))
     for family in (randomised_response, conditional_reporting):
-        with pytest.raises(SizeError, match=r"1,000,000 probabilities.*use unary-encoding"):
+        with pytest.raises(SizeError, match=r"1,000,000 probabilities.*use forced-response"):
             family(wide, LIP(1))
     assert unary_encoding(wide, LIP(1)).alpha == math.inf
 
@@ -411,20 +411,9 @@ def test_pairs_looked_at_in_chunks_give_the_same_leak(monkeypatch: pytest.Monkey
     at_once = [kind(1).worst(joint, encoding) for kind in KINDS]
     kept = mutual_information(joint, encoding)
     monkeypatch.setattr(unary_room, "_CHUNK", 1)
+    monkeypatch.setattr("privacyfunnel.model.comparisons.PAIRED_AT_ONCE", 1)
     assert [kind(1).worst(joint, encoding) for kind in KINDS] == at_once
     assert mutual_information(joint, encoding) == pytest.approx(kept, abs=1e-14)
-
-
-def test_an_encoding_that_cannot_be_is_refused() -> None:
-    for alpha in (-1.0, math.nan, 701.0):
-        with pytest.raises(ParameterError, match="α must be between 0 and 700"):
-            UnaryEncoding(3, alpha)
-    with pytest.raises(DistributionError, match="2 label 3"):
-        UnaryEncoding(3, 1.0, (("a",), ("b",)))
-    with pytest.raises(DistributionError, match="it has 3, the table 2"):
-        LIP(1).leakage(Joint.from_counts([[1, 2], [2, 1]]), UnaryEncoding(3, 1.0))
-    assert UnaryEncoding(2, 1.0).outputs == (("0",), ("1",))
-    assert not UnaryEncoding(3, 1.0).fits(Joint.from_counts([[1, 2], [2, 1]]))
 
 
 @pytest.mark.parametrize("kind", KINDS)

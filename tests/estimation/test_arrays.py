@@ -10,13 +10,12 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from privacyfunnel.arrays import FloatArray
-from privacyfunnel.errors import ParameterError, SizeError
+from privacyfunnel.errors import ParameterError
 from privacyfunnel.estimation.identification import RowSpace, identify, share_bounds
 from privacyfunnel.estimation.intervals import Spread, interval
 from privacyfunnel.estimation.inversion import covariance, project_on_simplex, unbiased_weights
 from privacyfunnel.estimation.likelihood import GAP, accelerated_em, maximum_likelihood
-from privacyfunnel.estimation.observation import Observations
-from privacyfunnel.estimation.observation_models import ChannelModel, SetsModel, round_counts
+from privacyfunnel.estimation.observation_models import ChannelModel, round_counts
 from privacyfunnel.estimation.share_estimates import EstimationSettings, Fit
 
 seeds = st.integers(0, 2**32 - 1)
@@ -30,10 +29,6 @@ def channel(rng: np.random.Generator, a: int, b: int) -> FloatArray:
 def response(a: int, truth: float) -> FloatArray:
     """Randomised response that tells the value with chance `truth` and something uniform otherwise."""
     return truth * np.eye(a) + (1 - truth) / a
-
-
-def seen_sets(model: SetsModel, sets: FloatArray, counts: FloatArray) -> Observations:
-    return model.observe(int(counts.sum()), counts @ sets, sets.astype(np.bool_), counts)
 
 
 # -- inversion -----------------------------------------------------------------------------------------------------
@@ -61,28 +56,6 @@ def test_inversion_is_unbiased_with_its_exact_covariance_by_enumeration(seed: in
         np.testing.assert_allclose(mean, truth, atol=1e-9 * scale)
         found = covariance(model, g, truth, rows, fixed=fixed)
         np.testing.assert_allclose((off.T * chances) @ off, found, atol=1e-9 * scale**2)
-
-
-@pytest.mark.parametrize("fixed", [True, False])
-def test_sets_are_inverted_without_bias_with_their_exact_covariance(fixed: bool) -> None:
-    t, a = 0.2, 3
-    model, p = SetsModel(a, t), np.array([0.5, 0.25, 0.25])
-    g = unbiased_weights(model, RowSpace.from_means(model.means), np.eye(a), np.full(a, 1 / a))
-    sets = np.array(list(product([0, 1], repeat=a)))
-    chance = np.array(
-        [[np.prod([abs(1 - s[k] - (0.5 if k == x else t)) for k in range(a)]) for s in sets] for x in range(a)]
-    )
-    np.testing.assert_allclose(chance.sum(axis=1), 1)
-    values = np.hstack([sets, np.ones((len(sets), 1))]) @ g
-    means = chance @ values
-    np.testing.assert_allclose(means, np.eye(a), atol=1e-9)
-    second = np.einsum("x,xy,yi,yj->ij", p, chance, values, values)
-    between = (means.T * p) @ means if fixed else np.outer(p @ means, p @ means)
-    np.testing.assert_allclose(covariance(model, g, p, 1, fixed=fixed), second - between, atol=1e-9)
-    moments = model.moments(g)
-    np.testing.assert_allclose(moments.variance, chance @ values**2 - means**2, atol=1e-9)
-    third = [chance[x] @ (values - means[x]) ** 3 for x in range(a)]
-    np.testing.assert_allclose(moments.third, third, atol=1e-9)
 
 
 @given(seeds)
@@ -167,25 +140,6 @@ def test_maximum_likelihood_is_inversion_where_that_is_inside(seed: int, a: int)
     space = RowSpace.from_means(model.means)
     weights = unbiased_weights(model, space, np.eye(a), np.full(a, 1 / a))
     np.testing.assert_allclose(observed.statistics @ weights, inverse, atol=1e-9)
-
-
-def test_the_likelihood_of_sets_is_that_of_all_their_bits() -> None:
-    t, a = 0.3, 3
-    model = SetsModel(a, t)
-    sets = np.array(list(product([0, 1], repeat=a)), dtype=np.float64)
-    chance = np.array(
-        [[np.prod([abs(1 - s[k] - (0.5 if k == x else t)) for k in range(a)]) for s in sets] for x in range(a)]
-    )
-    found = model.likelihood(seen_sets(model, sets, np.ones(len(sets))))
-    ratio = found / chance
-    np.testing.assert_allclose(ratio, np.broadcast_to(ratio[0], ratio.shape))  # a factor per set, the same for every x
-
-
-def test_a_likelihood_that_would_not_fit_in_memory_is_refused() -> None:
-    model = SetsModel(20_000, 0.1)
-    observed = Observations(10_000, np.zeros(0), np.zeros((10_000, 0)), np.ones(10_000))
-    with pytest.raises(SizeError, match="projection"):
-        model.likelihood(observed)
 
 
 # -- identification ------------------------------------------------------------------------------------------------
@@ -274,11 +228,10 @@ def test_intervals_for_a_normal_estimate_cover_at_their_level_also_at_the_bounda
 
 
 @pytest.mark.parametrize("target", ["table", "population"])
-@pytest.mark.parametrize("kind", ["channel", "sets"])
-def test_intervals_cover_what_they_are_said_to_cover(target: str, kind: str) -> None:
+def test_intervals_cover_what_they_are_said_to_cover(target: str) -> None:
     rng = np.random.default_rng(7)
     p = np.array([0.6, 0.3, 0.09, 0.01])
-    model = ChannelModel(response(4, 0.5)) if kind == "channel" else SetsModel(4, 0.25)
+    model = ChannelModel(response(4, 0.5))
     space, rows, tables = RowSpace.from_means(model.means), 2000, 120
     chosen = EstimationSettings(model.likely_method, target=target)
     covered = 0

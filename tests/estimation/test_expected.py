@@ -45,7 +45,6 @@ def released(method: str, publish: tuple[str, ...]) -> Release:
     ("method", "publish", "tabulated"),
     [
         ("randomised-response", ("colour",), ("colour",)),
-        ("unary-encoding", ("colour",), ("colour",)),
         ("conditional-reporting", ("colour",), ("colour",)),
         ("randomised-response", ("colour", "size"), ("colour", "size")),
         ("chain", ("colour", "size"), ("size",)),

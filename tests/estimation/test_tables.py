@@ -21,7 +21,7 @@ from privacyfunnel.release.sanitise import sanitise
 from privacyfunnel.spec import ReleaseSpec
 
 ROWS = 6000
-METHODS = ["randomised-response", "unary-encoding", "conditional-reporting"]
+METHODS = ["randomised-response", "conditional-reporting"]
 
 
 def people() -> pl.DataFrame:
@@ -59,18 +59,6 @@ def test_shares_of_the_original_column_come_back(method: str, how: str) -> None:
     surely_near(found.table("colour"), shares(PEOPLE, "colour"))
     assert found.method == how
     assert sum(cell.share or 0 for cell in found.table("colour")) == pytest.approx(1, abs=1e-6)
-
-
-@pytest.mark.parametrize("sets", ["column", "indicators"])
-def test_sets_are_read_however_they_were_written(sets: str) -> None:
-    release = sanitise(
-        PEOPLE,
-        ReleaseSpec(
-            prior="table", secret="ill", publish="colour", promise=LIP(0.2), method="unary-encoding", sets=sets, seed=1
-        ),
-    )
-    for how in ("ml", "projection"):
-        surely_near(estimate(release.sealed, release.table, method=how).table("colour"), shares(PEOPLE, "colour"))
 
 
 def test_contingency_tables_and_margins_agree() -> None:

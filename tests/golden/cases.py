@@ -65,8 +65,6 @@ USES = tuple(
 METHODS = (
     _explicit("randomised response", "--publish job --epsilon 0.5 --method randomised-response"),
     _explicit("randomised response ldp", "--publish job --epsilon 0.5 --promise ldp --method randomised-response"),
-    _explicit("unary encoding", "--publish job --epsilon 0.5 --method unary-encoding"),
-    _explicit("unary encoding in indicators", "--publish job --epsilon 0.5 --method unary-encoding --sets indicators"),
     _explicit("conditional reporting", "--publish job -e 0.5 --method conditional-reporting --sees-secret"),
     _explicit("forced response", "--publish job,town,age --bin age=0,30,50 --epsilon 0.5 --method forced-response"),
     _explicit("exact shares", "--publish job --epsilon 0.5 --method randomised-response --with-shares"),
@@ -190,7 +188,7 @@ OTHERS = (
     Case("solve with an average", (f"{SOLVE} --epsilon 0.5 --average 0.02",)),
     *(
         Case(f"solve by {method}", (f"{SOLVE} --epsilon 0.5 --method {method}",), False)
-        for method in ("randomised-response", "unary-encoding", "forced-response")
+        for method in ("randomised-response", "forced-response")
     ),
     Case("solve by conditional-reporting", (f"{SOLVE} -e 0.5 --method conditional-reporting --sees-secret",), False),
     Case("curve", ("curve counts.csv --epsilons 0.2,0.5,1",)),

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacyfunnel.arrays import FloatArray, IntArray
-from privacyfunnel.designs.baselines import conditional_reporting, randomised_response, unary_encoding
+from privacyfunnel.designs.baselines import conditional_reporting, randomised_response
 from privacyfunnel.designs.chain.step_order import chain_protocol
 from privacyfunnel.designs.forced_response_design import forced_response
 from privacyfunnel.designs.optimal.optimum import optimal
@@ -45,10 +45,6 @@ def _seeing() -> SealedProtocol:
     return seal(conditional_reporting(JOINT, LIP(0.2)), LIP(0.2), JOINT)
 
 
-def _sets() -> SealedProtocol:
-    return seal(unary_encoding(JOINT, LIP(0.3)), LIP(0.3), JOINT)
-
-
 def _chain(as_values: bool = False) -> SealedProtocol:
     chain = chain_protocol(JOINT, LIP(0.3), order=("size", "colour"), first=0.6, as_values=as_values)
     return chain.seal()
@@ -62,7 +58,6 @@ MAKERS: dict[str, Callable[[], SealedProtocol]] = {
     "channel": _channel,
     "optimum": _optimum,
     "channel that sees the secret": _seeing,
-    "sets": _sets,
     "chain": _chain,
     "chain that publishes values": lambda: _chain(as_values=True),
     "forced response": _forced,
@@ -93,11 +88,7 @@ def chances(law: Mechanism, drawn: NDArray[np.int64]) -> FloatArray:
     def channel(q: FloatArray) -> FloatArray:
         return np.where(shown >= 0, q[:, shown[:, 0]].T, 0.0)
 
-    def sets(values: int, foreign: float) -> FloatArray:
-        coins = np.full((values, values), foreign) + (0.5 - foreign) * np.eye(values)
-        return np.array([np.where(row, coins, 1 - coins).prod(axis=1) for row in shown.astype(bool)])
-
     def forced(truth: float, noise: FloatArray) -> FloatArray:
         return channel(truth * np.eye(len(noise)) + noise)
 
-    return law.observation(ObservationModels(channel, sets, forced))
+    return law.observation(ObservationModels(channel, forced))

@@ -14,7 +14,6 @@ from privacyfunnel.errors import GuaranteeError, ProtocolFileError
 from privacyfunnel.mechanisms.channel import ChannelMechanism
 from privacyfunnel.mechanisms.exact_arithmetic import exp_below
 from privacyfunnel.mechanisms.sealing import SealedProtocol, exact_worst_leak, seal
-from privacyfunnel.mechanisms.unary_mechanism import UnaryEncodingMechanism
 from privacyfunnel.model.credal.clopper_pearson import SCALE, exact_lower_bound, exact_upper_bound
 from privacyfunnel.model.credal.credal_sets import CredalSets
 from privacyfunnel.model.credal.rare_secrets import grouping_share
@@ -82,21 +81,6 @@ def test_the_certificate_is_what_fractions_over_all_vertices_say(seed: int) -> N
     channel[:, 0] += channel.sum(axis=1) == 0
     law = ChannelMechanism.from_protocol(Protocol(channel / channel.sum(axis=1, keepdims=True)))
     assert law.worst_credal_leak(sets).ratio == by_vertices(sets, [law.column(y) for y in range(outputs)])
-
-
-@pytest.mark.parametrize("seed", range(40))
-def test_no_set_of_values_exceeds_what_unary_encoding_is_certified_for(seed: int) -> None:
-    random = np.random.default_rng(seed)
-    inputs, t = int(random.integers(2, 5)), int(random.integers(1, 2**63))
-    sets = random_sets(random, inputs, 2)
-    columns = [[t + (UNIT - 2 * t) * inside for inside in y] for y in every((0, 1), repeat=inputs)]
-    largest, said = (
-        by_vertices(sets, columns),
-        UnaryEncodingMechanism(tuple(map(str, range(inputs))), t).worst_credal_leak(sets).ratio,
-    )
-    assert largest is not None
-    assert said is not None
-    assert largest <= said
 
 
 def fractions_say(joint: Joint, kind: type[Promise], law: ChannelMechanism, groups: list[list[int]]) -> Fraction:

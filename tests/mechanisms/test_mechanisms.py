@@ -16,7 +16,7 @@ from privacyfunnel.mechanisms.sampling import RandomWords
 from privacyfunnel.mechanisms.sealing import MECHANISMS, certify, exact_worst_leak
 from privacyfunnel.model.promises import LDP, LIP, SRLIP
 from privacyfunnel.release.findings.attacker_leaks import measure_leakage
-from privacyfunnel.release.output_layout import SETS, output_layout
+from privacyfunnel.release.output_layout import output_layout
 from tests.mechanisms.kinds import JOINT, MAKERS, ROWS, STREAM, VALUES, chances, codes_for, every_row, sealed_of
 
 FALSE_ALARM = 1e-6  # of each judged draw; the seed is fixed
@@ -93,10 +93,9 @@ def test_labels_that_no_output_shows_together_are_no_output(kind: str) -> None:
 
 
 @ANY_KIND
-@pytest.mark.parametrize("sets", SETS)
-def test_what_is_written_is_read_back_as_what_was_drawn(kind: str, sets: str) -> None:
+def test_what_is_written_is_read_back_as_what_was_drawn(kind: str) -> None:
     sealed = sealed_of(kind)
-    drawn, way = drawn_of(sealed.mechanism), output_layout(sealed, sets)
+    drawn, way = drawn_of(sealed.mechanism), output_layout(sealed)
     table = pl.DataFrame(way.columns(drawn))
     assert tuple(table.columns) == way.names
     again = way.recover_codes(table)
@@ -112,7 +111,7 @@ def test_a_law_from_its_own_json_draws_and_leaks_the_same(kind: str) -> None:
     content = json.loads(json.dumps(law.to_json()))
     again = MECHANISMS[law.kind].from_json(content, law.sees_secret, sealed.domain.combos)
     np.testing.assert_array_equal(drawn_of(again), drawn_of(law))
-    assert (again.columns, again.members, again.inputs) == (law.columns, law.members, law.inputs)
+    assert (again.columns, again.inputs) == (law.columns, law.inputs)
     assert certify(again, sealed.promise, JOINT) == sealed.epsilon
     assert again.to_json() == law.to_json()
 
@@ -179,12 +178,9 @@ def test_unchanged_rows_show_the_labels_they_had(kind: str) -> None:
     law = law_of(kind)
     own = law.unchanged_outputs(LABELS, JOINT.combos)
     drawn = drawn_of(law)
-    names = [" & ".join(labels) for labels in JOINT.values]
 
     def same(row: IntArray, x: int) -> bool:
         """As someone would see it who compares the texts."""
-        if law.members:
-            return [law.members[v] for v in np.flatnonzero(row)] == [names[x]]
         return tuple(law.columns[j][code] for j, code in enumerate(row)) == JOINT.values[x]
 
     shown = law.label_codes(drawn)
@@ -203,9 +199,6 @@ def test_a_law_among_some_inputs_is_the_same_law_there(kind: str) -> None:
     inputs = np.array([4, 0, 3])
     few = law.restrict_inputs(inputs)
     assert few.inputs == 3
-    if law.members:  # sets of the values that are left: as likely as if the others were not looked at
-        assert few.members == tuple(law.members[x] for x in inputs)
-        return
     every = every_row(law)
     np.testing.assert_array_equal(chances(few, every), chances(law, every)[:, inputs])
 

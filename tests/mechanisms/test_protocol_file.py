@@ -20,7 +20,6 @@ from privacyfunnel import (
     conditional_reporting,
     randomised_response,
     seal,
-    unary_encoding,
 )
 from privacyfunnel.errors import GuaranteeError, OutputError, ParameterError, ProtocolFileError
 from privacyfunnel.mechanisms.certificate import round_epsilon_up
@@ -38,7 +37,7 @@ TABLE = Joint.from_counts(
     secret_name="ill",
 )
 TWO_COLUMNS = Joint.from_counts(np.array([[[5, 0], [1, 2]], [[0, 3], [4, 1]]]), names=["u", "v"])
-MAKERS = [randomised_response, conditional_reporting, unary_encoding]
+MAKERS = [randomised_response, conditional_reporting]
 
 
 def redigested(content: dict[str, Any]) -> str:
@@ -181,7 +180,7 @@ PRIORS = (
 FOR_PRIORS = LIP(0.7).for_priors([replace(prior, attributes=TABLE.attributes) for prior in PRIORS])
 
 
-@pytest.mark.parametrize("maker", [randomised_response, unary_encoding])
+@pytest.mark.parametrize("maker", [randomised_response])
 def test_a_promise_for_several_priors_is_loaded_as_it_was_saved(maker: Any, tmp_path: Path) -> None:
     sealed = seal(maker(TABLE, FOR_PRIORS), FOR_PRIORS, TABLE)
     sealed.save(tmp_path / "protocol.json")
@@ -263,8 +262,9 @@ def test_what_is_no_number_or_no_distribution_passes_no_check(change: Any, says:
 
 def test_a_file_of_a_method_that_is_gone_says_what_replaces_it() -> None:
     content = json.loads(seal(randomised_response(TABLE, LIP(0.7)), LIP(0.7), TABLE).to_text())
-    with pytest.raises(ProtocolFileError, match=r"the method product, which .* with the method optimal or chain\."):
-        SealedProtocol.from_text(redigested(content | {"kind": "product"}))
+    for kind, other in (("product", "chain"), ("unary-encoding", "forced-response")):
+        with pytest.raises(ProtocolFileError, match=rf"the method {kind}, .* the method optimal or {other}\."):
+            SealedProtocol.from_text(redigested(content | {"kind": kind}))
     with pytest.raises(ParameterError, match=r"none called 'product'\. It was removed: use optimal"):
         ReleaseSpec(prior="table", secret="s", publish="x", epsilon=1, method="product")
     with pytest.raises(ImportError, match="replaced by optimal"):

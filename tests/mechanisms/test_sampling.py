@@ -1,7 +1,6 @@
 import subprocess
 import sys
 from collections import Counter
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -13,10 +12,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
-from privacyfunnel.arrays import IntArray, WordArray
 from privacyfunnel.errors import DistributionError, ParameterError, SizeError
 from privacyfunnel.mechanisms import alias_tables
-from privacyfunnel.mechanisms.alias_tables import AliasTables, AliasTablesByWidth, draw_sets, sample
+from privacyfunnel.mechanisms.alias_tables import AliasTables, AliasTablesByWidth, sample
 from privacyfunnel.mechanisms.sampling import KeyStream, RowKey
 
 Row = list[tuple[int, int]]
@@ -277,86 +275,6 @@ assert from_child == before == stream.words(5, 1000, draw=3).tobytes()
     assert finished.returncode == 0, finished.stderr
 
 
-@dataclass(frozen=True)
-class EveryWord:
-    """Rows count through all combinations of short words, one per draw, placed in the highest bits."""
-
-    bits: int
-    first_row: int
-    n: int
-
-    def __len__(self) -> int:
-        return self.n
-
-    def part(self, start: int, stop: int) -> "EveryWord":
-        return EveryWord(self.bits, self.first_row + start, stop - start)
-
-    def scatter_words(self, rows: IntArray, draws: IntArray) -> WordArray:
-        return np.stack([self.word(int(draw))[rows] for draw in draws])
-
-    def word(self, draw: int = 0) -> WordArray:
-        row = np.arange(self.first_row, self.first_row + self.n, dtype=np.uint64)
-        short = (row >> np.uint64(self.bits * draw)) % np.uint64(1 << self.bits)
-        return short << np.uint64(64 - self.bits)
-
-
-@settings(max_examples=60, deadline=None)
-@given(data=st.data(), bits=st.integers(1, 4), a=st.integers(1, 3))
-def test_all_words_together_make_exactly_the_distribution_of_sets(data: st.DataObject, bits: int, a: int) -> None:
-    short = data.draw(st.integers(0, (1 << bits) - 1))
-    code = data.draw(st.integers(0, a - 1))
-    combinations = 1 << (bits * a)
-    sets = draw_sets(np.full(combinations, code), a, short << (64 - bits), EveryWord(bits, 0, combinations))
-    expected = Counter[tuple[bool, ...]]()
-    for held in np.ndindex(*[2] * a):
-        ways = 1
-        for value in range(a):
-            yes = 1 << (bits - 1) if value == code else short
-            ways *= yes if held[value] else (1 << bits) - yes
-        expected[tuple(map(bool, held))] = ways
-    assert Counter(map(tuple, sets.tolist())) == +expected
-
-
-@dataclass(frozen=True)
-class SameWords:
-    column: WordArray
-
-    def __len__(self) -> int:
-        return len(self.column)
-
-    def part(self, start: int, stop: int) -> "SameWords":
-        return SameWords(self.column[start:stop])
-
-    def scatter_words(self, rows: IntArray, draws: IntArray) -> WordArray:
-        return np.stack([self.word(int(draw))[rows] for draw in draws])
-
-    def word(self, draw: int = 0) -> WordArray:
-        return self.column
-
-
-@pytest.mark.parametrize("numerator", [0, 1, 12345678901234567890, 2**64 - 1])
-def test_a_false_value_is_held_by_the_words_below_its_numerator_to_the_last_bit(numerator: int) -> None:
-    near = [word for word in range(numerator - 2, numerator + 3) if 0 <= word < 2**64]
-    words = np.array([*near, 0, 2**63 - 1, 2**63, 2**64 - 1], dtype=np.uint64)
-    sets = draw_sets(np.zeros(len(words), dtype=np.int32), 2, numerator, SameWords(words))
-    assert sets[:, 0].tolist() == [int(word) < 2**63 for word in words]
-    assert sets[:, 1].tolist() == [int(word) < numerator for word in words]
-
-
-def test_sets_follow_the_words_of_their_row_and_value_across_chunks() -> None:
-    stream = KeyStream.from_seed(9)
-    codes = np.random.default_rng(9).integers(0, 30, 70_001)
-    numerator = 2**64 // 5
-    sets = draw_sets(codes, 30, numerator, stream.rows(501, len(codes)), draw=4)
-    assert sets.shape == (70_001, 30)
-    for value in (0, 17, 29):
-        words = stream.words(501, len(codes), draw=4 + value)
-        threshold = np.where(codes == value, np.uint64(2**63), np.uint64(numerator))
-        np.testing.assert_array_equal(sets[:, value], words < threshold)
-    again = draw_sets(codes[40_000:], 30, numerator, stream.rows(40_501, 30_001), draw=4)
-    np.testing.assert_array_equal(again, sets[40_000:])
-
-
 def test_a_row_that_does_not_sum_or_has_a_negative_weight_is_refused() -> None:
     with pytest.raises(DistributionError, match=r"must sum to 2\^64; row 1 is off by -1"):
         AliasTables.from_rows([[(0, 1 << 64)], [(0, (1 << 64) - 1)]])
@@ -385,13 +303,10 @@ def test_codes_that_the_channel_does_not_know_are_counted_not_shown() -> None:
     tables = AliasTables.from_rows([[(0, 1 << 64)], [(1, 1 << 64)]])
     stream = KeyStream.from_seed(1)
     for codes in (np.array([0, 1, 2, 77]), np.array([0, -1, -5, 1])):
-        for attempt in (
-            lambda codes=codes: sample(tables, codes, stream.rows(0, 4)),
-            lambda codes=codes: tables.draw(codes, stream.words(0, 4)),
-            lambda codes=codes: draw_sets(codes, 2, 5, stream.rows(0, 4)),
-        ):
-            with pytest.raises(ParameterError, match="between 0 and 1; 2 of 4 do not"):
-                attempt()
+        with pytest.raises(ParameterError, match="between 0 and 1; 2 of 4 do not"):
+            sample(tables, codes, stream.rows(0, 4))
+        with pytest.raises(ParameterError, match="between 0 and 1; 2 of 4 do not"):
+            tables.draw(codes, stream.words(0, 4))
     far = np.zeros(200_000, dtype=np.int64)
     far[[3, 150_000, 199_999]] = 2
     with pytest.raises(ParameterError, match="3 of 200000 do not"):
@@ -414,11 +329,6 @@ def test_words_and_tables_that_do_not_belong_together_are_refused() -> None:
     for n in (2, 4):  # words of other rows than are drawn
         with pytest.raises(ParameterError, match=f"3 codes and {n} words"):
             sample(certain, np.zeros(3, dtype=np.int32), stream.rows(0, n))
-        with pytest.raises(ParameterError, match=f"3 codes and {n} words"):
-            draw_sets(np.zeros(3, dtype=np.int32), 2, 1, stream.rows(0, n))
-    for numerator in (-1, 1 << 64):
-        with pytest.raises(ParameterError, match="numerator_false"):
-            draw_sets(np.zeros(3, dtype=np.int32), 2, numerator, stream.rows(0, 3))
     for first, n, draw in ((-1, 1, 0), (0, -1, 0), (0, 1, -1), (1 << 64, 1, 0), (0, 1, 1 << 64)):
         with pytest.raises(ParameterError, match="rows must lie between"):
             stream.words(first, n, draw=draw)
@@ -430,7 +340,6 @@ def test_no_rows_give_no_draws() -> None:
     stream = KeyStream.from_seed(1)
     none = np.zeros(0, dtype=np.int32)
     assert sample(AliasTables.from_rows([[(0, 1 << 64)]]), none, stream.rows(0, 0)).shape == (0,)
-    assert draw_sets(none, 3, 1, stream.rows(0, 0)).shape == (0, 3)
 
 
 def test_scattered_words_are_the_words_of_their_rows_and_draws() -> None:

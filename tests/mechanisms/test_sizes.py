@@ -64,11 +64,6 @@ def long_chain() -> str:
     return content_with(law, labels, kind="chain")
 
 
-def sets() -> str:
-    values = [f"v{x}" for x in range(MANY)]
-    return content_with({"values": values, "bits": 64, "foreign": "9"}, values, kind="unary-encoding")
-
-
 def channel() -> str:
     return content_with(identity(MANY), [f"v{x}" for x in range(MANY)])
 
@@ -134,8 +129,6 @@ FILES: dict[str, tuple[Callable[[], str], Words, str]] = {
     "a chain whose values share a long row, estimated": (long_chain, estimated, "A chain is read that has at most"),
     "an identity, estimated": (channel, estimated, "channels of at most"),
     "an identity, audited": (channel, audited, "has at most"),
-    "sets of many values, audited": (sets, audited, "has at most"),
-    "sets of many values, estimated": (sets, estimated, "channels of at most"),
     "LDP for many secrets, audited": (
         lambda: content_with(
             {"outputs": [["a"]], "bits": 64, "rows": [[[0, str(1 << 64)]]] * 3},

@@ -2,7 +2,6 @@
 
 import math
 from fractions import Fraction
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,6 @@ from privacyfunnel.model.credal.sample_rule import SampleRule, check_confidence
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
 from privacyfunnel.model.protocols.channel_protocol import Protocol
-from privacyfunnel.model.protocols.unary_encoding import UnaryEncoding
 
 PROMISES = (LIP, LDP, SRLIP)
 
@@ -75,21 +73,6 @@ def test_the_table_is_in_its_sets_so_it_leaks_no_more(
     on_the_table, there = kind(1.0).leakage(joint, protocol), protocol.worst_credal_leak(sets).epsilon
     assert there >= on_the_table * (1 - 1e-12)
     assert promise.leakage(joint, protocol) == max(on_the_table, there)
-
-
-@settings(max_examples=12)
-@given(data=st.data(), kind=st.sampled_from((LIP, LDP)), alpha=st.floats(0.05, 4))
-def test_sets_of_values_leak_no_more_than_is_said(data: st.DataObject, kind: type[Promise], alpha: float) -> None:
-    joint = data.draw(samples())
-    sets = kind(1.0).for_population(joint, rare=0).credal_sets(joint)
-    subsets = [y for size in range(joint.a + 1) for y in combinations(range(joint.a), size)]
-    likelihoods = np.ones((joint.a, len(subsets)))
-    for column, y in enumerate(subsets):
-        likelihoods[list(y), column] += math.expm1(alpha)
-    exact = sets.worst(likelihoods).epsilon
-    said = UnaryEncoding(joint.a, alpha).worst_credal_leak(sets).epsilon
-    assert exact <= said * (1 + 1e-12)
-    assert said <= exact + 0.25 * alpha  # and not by far
 
 
 def test_what_can_fail_adds_up_to_what_the_confidence_leaves() -> None:

@@ -16,6 +16,7 @@ from privacyfunnel.model.published.table_model import (
     LabelTests,
     MeasuredCounts,
     TableModel,
+    fit_groups,
     fit_weights,
     noise_variance,
     pool_secrets,
@@ -190,9 +191,12 @@ def test_one_person_makes_a_label_appear_with_chance_delta_at_most(slack: int, h
     assert worst > 0  # no ε alone does
 
 
-def test_noise_that_is_smaller_than_the_models_own_epsilon_asks_for_is_refused() -> None:
+def test_noise_must_be_as_large_as_the_models_epsilon_asks_for_and_the_model_what_noisy_counts_make_of_it() -> None:
     cells, least = np.array([[300, 100], [50, 250]]), noise_variance(MODEL.epsilon / 2)
     stated = MeasuredCounts(cells, np.full(cells.shape, least))
-    assert replace(MODEL, rest=None, counts=stated).counts is stated
+    fitted = replace(MODEL, rest=None, weights=fit_groups(stated, None), counts=stated)
+    assert fitted.counts is stated
     with pytest.raises(DistributionError, match="as large as its ε asks for"):
-        replace(MODEL, rest=None, counts=stated, epsilon=MODEL.epsilon / 2)
+        replace(fitted, epsilon=MODEL.epsilon / 2)
+    with pytest.raises(DistributionError, match="what its noisy counts make of it"):
+        replace(fitted, weights=fitted.weights[:, ::-1])

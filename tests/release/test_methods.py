@@ -108,8 +108,6 @@ def test_an_option_that_a_method_cannot_follow_is_refused_by_the_table(option: d
         if name not in method.follows:
             with pytest.raises(ParameterError, match=said):
                 method.design(joint, LIP(1), Options(**option))
-    with pytest.raises(ParameterError, match="unary-encoding publishes sets"):
-        METHODS["unary-encoding"].design(joint, LIP(1), Options(as_values=True))
 
 
 def test_auto_takes_a_chain_where_an_order_is_given(people: pl.DataFrame) -> None:

@@ -68,7 +68,7 @@ def test_a_frame_comes_back_in_a_random_order_with_what_is_kept(kind: Any) -> No
     assert other.order.tolist() != mixed.order.tolist()
 
 
-@pytest.mark.parametrize("method", ["randomised-response", "unary-encoding"])
+@pytest.mark.parametrize("method", ["randomised-response"])
 @pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".tsv", ".parquet", ".arrow"])
 @pytest.mark.parametrize("most", [1 << 28, 4000])
 def test_files_of_every_format_are_shuffled_alike_in_memory_and_on_disk(
@@ -173,7 +173,6 @@ def released(tmp_path: Path, method: str, *publish: str) -> tuple[Path, Path]:
 
 WAYS = [
     ("randomised-response", ("x",)),
-    ("unary-encoding", ("x",)),
     ("chain", ("x", "half")),
     ("optimal", ("x", "half")),
 ]

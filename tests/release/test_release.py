@@ -75,7 +75,7 @@ def test_the_most_informative_protocol_is_had_for_the_asking(people: pl.DataFram
 
 
 @pytest.mark.parametrize("promise", [LIP(0.5), LDP(1), SRLIP(1)])
-@pytest.mark.parametrize("method", ["optimal", "randomised-response", "unary-encoding"])
+@pytest.mark.parametrize("method", ["optimal", "randomised-response"])
 def test_what_is_certified_never_exceeds_what_was_asked(people: pl.DataFrame, promise: Promise, method: str) -> None:
     release = sanitise(
         people, ReleaseSpec(prior="table", secret="income", publish=["race", "sex"], promise=promise, method=method)
@@ -86,14 +86,7 @@ def test_what_is_certified_never_exceeds_what_was_asked(people: pl.DataFrame, pr
 
 @pytest.mark.parametrize(
     ("method", "as_"),
-    [
-        ("unary-encoding", "labels"),  # it publishes sets, not values
-        *(
-            (m, as_)
-            for m in ("optimal", "randomised-response", "conditional-reporting")
-            for as_ in ("labels", "values")
-        ),
-    ],
+    [(m, as_) for m in ("optimal", "randomised-response", "conditional-reporting") for as_ in ("labels", "values")],
 )
 def test_as_many_rows_stay_unchanged_as_the_law_expects(people: pl.DataFrame, method: str, as_: str) -> None:
     asked: dict[str, Any] = {"prior": "table", "secret": "occupation", "publish": "education", "promise": LIP(1)}
@@ -125,18 +118,6 @@ def test_labels_of_the_optimum_name_groups_of_values(people: pl.DataFrame) -> No
     labels = set(release.table["education"])
     assert any(" | " in label for label in labels)
     assert all(part.split(" ")[0] in known for label in labels for part in label.split(" | ") if part[0] != "…")
-
-
-def test_sets_are_listed_in_one_column_or_as_indicators_alike(people: pl.DataFrame) -> None:
-    asked: dict[str, Any] = {"prior": "table", "secret": "occupation", "publish": "race", "promise": LIP(1), "seed": 3}
-    listed = sanitise(people, ReleaseSpec(**asked, method="unary-encoding")).table["race"]
-    shown = sanitise(people, ReleaseSpec(**asked, method="unary-encoding", sets="indicators")).table
-    values = sorted(set(people["race"]))
-    assert shown.columns == [f"race={value}" for value in values]
-    for value in values:
-        member = listed.str.split(" | ").list.contains(value)
-        assert member.cast(pl.Int64).equals(shown[f"race={value}"].cast(pl.Int64).rename("race"))
-    assert (listed == "(none)").sum() == (shown.sum_horizontal() == 0).sum() > 0
 
 
 @pytest.mark.parametrize("keep", ["", "race"])
@@ -249,7 +230,7 @@ def test_every_format_holds_the_same_release(people: pl.DataFrame, adult: Path, 
     assert files_of(path.parent.parent) == {"owner/protocol.json", "owner/report.html", f"public/{path.name}"}
 
 
-@pytest.mark.parametrize("method", ["optimal", "conditional-reporting", "unary-encoding"])
+@pytest.mark.parametrize("method", ["optimal", "conditional-reporting"])
 def test_every_row_has_a_draw_of_its_own_however_the_table_is_cut(
     adult: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:
@@ -257,7 +238,7 @@ def test_every_row_has_a_draw_of_its_own_however_the_table_is_cut(
     sanitise_file(adult, replace(asked, into=tmp_path / "whole"))
     monkeypatch.setattr("privacyfunnel.tables.coding.encoding.CHUNK_ROWS", 5000)
     monkeypatch.setattr("privacyfunnel.tables.readers.delimited.BATCH_ROWS", 5000)
-    monkeypatch.setattr("privacyfunnel.release.output_layout.HELD_AT_ONCE", 5 * 999)
+    monkeypatch.setattr("privacyfunnel.release.output_layout.ROWS_AT_ONCE", 999)
     sanitise_file(adult, replace(asked, into=tmp_path / "cut"))
     both = [(tmp_path / name / "public" / "sanitised.csv").read_bytes() for name in ("whole", "cut")]
     assert both[0] == both[1]

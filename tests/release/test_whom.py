@@ -45,7 +45,7 @@ def test_the_people_are_promised_where_their_rows_allow_it_and_the_price_is_told
     [
         (table(300), {}, "these 300 rows are too few"),
         (table(3000), {"publish": ["x", "z"], "method": "chain"}, "few rows come to"),
-        (table(9000, 1500), {"method": "unary-encoding"}, "more than 4,000 shares"),
+        (table(9000, 1500), {"method": "randomised-response"}, "more than 4,000 shares"),
         (table(3000), {"method": "conditional-reporting", "population": "auto"}, ""),
     ],
     ids=["small", "chain", "large", "seeing"],

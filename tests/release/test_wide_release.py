@@ -26,6 +26,7 @@ from privacyfunnel.model.published import measurement, wide_fit
 from privacyfunnel.model.published.wide_model import WideModel
 from privacyfunnel.release import wide_design
 from privacyfunnel.report import release_page
+from privacyfunnel.report.summary_lines import _neighbours_text
 from privacyfunnel.tables.coding.domain_file import draft_domain
 from privacyfunnel.tables.readers.adult import write_adult_csv
 from privacyfunnel.tables.readers.eager_frames import FrameTable
@@ -103,6 +104,17 @@ def test_anybody_can_check_it_from_the_public_files(made: tuple[Path, dict[str, 
     assert alone.returncode == 2
     assert "real-or-synthetic" in alone.stdout
     assert "privacyfunnel audit" in alone.stdout
+
+
+def test_no_table_is_compared_with_it_and_no_promise_is_advised_that_it_cannot_keep(
+    made: tuple[Path, dict[str, Any]], tmp_path: Path
+) -> None:
+    folder, _ = made
+    people().write_csv(tmp_path / "people.csv")
+    failed = run("audit", folder / "out" / "public", tmp_path / "people.csv")
+    assert failed.returncode == 2
+    assert "Leave out the table" in failed.stderr
+    assert _neighbours_text(load(folder)[0]).endswith("NOT covered")
 
 
 def test_slacks_that_are_not_proved_are_refused(made: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:

@@ -62,7 +62,6 @@ KINDS = {
     "one column": (LIP(0.5), ("city",)),
     "several": (LIP(0.5), ("city", "sex")),
     "chain": (LIP(0.5), ("city", "sex", "age"), "chain"),
-    "sets": (LIP(0.3), ("city",), "unary-encoding"),
     "odds": (LDP(0.5), ("city",)),
     "side channels": (SRLIP(0.5), ("city", "sex")),
     "seeing the secret": (LIP(0.5), ("city",), "optimal", True),

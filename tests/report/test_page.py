@@ -47,7 +47,7 @@ def test_every_kind_of_release_answers_the_same_questions_in_the_same_order(kind
     assert "sees the secret" in text or not release.sealed.sees_secret
     drawn = re.findall(r'<div class="bars".*?</div>', text, flags=re.DOTALL)
     named = len(release.joint.attributes) if release.joint else 0
-    assert len(drawn) >= (2 if kind == "sets" else 1 + 2 * named)
+    assert len(drawn) >= 1 + 2 * named
 
 
 def test_a_promise_of_odds_says_what_holds_and_not_what_another_promise_leaves_open() -> None:

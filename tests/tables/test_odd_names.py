@@ -15,7 +15,6 @@ from privacyfunnel import LIP
 from privacyfunnel.audits.protocol_audit import audit
 from privacyfunnel.errors import TableError
 from privacyfunnel.estimation import estimate, impute, posterior
-from privacyfunnel.mechanisms.unary_mechanism import UnaryEncodingMechanism
 from privacyfunnel.release.sanitise import sanitise, sanitise_file
 from privacyfunnel.spec import ReleaseSpec
 from privacyfunnel.tables.readers.column_selection import require_columns
@@ -94,7 +93,7 @@ def test_a_kept_column_named_like_a_pattern_never_brings_the_secret_along(
 def test_an_odd_name_may_be_published_audited_estimated_and_imputed(tmp_path: Path, odd: str, suffix: str) -> None:
     path = tmp_path / f"people{suffix}"
     write_table(path, [people(odd)])
-    for method in ("randomised-response", "unary-encoding"):
+    for method in ("randomised-response",):
         asked = order("other", odd, "plain", method=method)
         release = sanitise_file(path, replace(asked, into=tmp_path / method))
         table = tmp_path / method / "public" / f"sanitised{suffix}"
@@ -137,35 +136,6 @@ def test_frames_keep_publish_and_hide_odd_names(library: Callable[..., Any], odd
 def test_a_batch_with_other_columns_than_those_asked_for_is_refused() -> None:
     with pytest.raises(TableError, match="it gave others"):
         require_columns(pl.DataFrame({"a": [1], "b": [2]}), ["a"], "'people.csv'")
-
-
-def test_combinations_that_join_to_one_label_are_told_apart() -> None:
-    pairs = [("a", "b & c"), ("a & b", "c"), ("a", "c"), ("a & b", "b & c")]
-    rows = [(f"s{i % 2}", *pairs[(i // 2 + i % 2) % 4]) for i in range(200)]
-    frame = pl.DataFrame(rows, schema=["s", "x", "z"], orient="row")
-    for sets in ("column", "indicators"):
-        release = sanitise(
-            frame,
-            ReleaseSpec(
-                prior="table", secret="s", publish=["x", "z"], promise=LIP(1), method="unary-encoding", sets=sets
-            ),
-        )
-        law = release.sealed.mechanism
-        assert isinstance(law, UnaryEncodingMechanism)
-        assert len(set(law.values)) == 4
-        assert estimate(release.sealed, release.table).tables
-
-
-def test_values_with_bars_in_them_are_audited_and_estimated_from_indicators(tmp_path: Path) -> None:
-    frame = people("x").with_columns(pl.col("x").str.replace("odd", "a | b"))
-    write_table(tmp_path / "people.csv", [frame])
-    asked = replace(order("other", "x", method="unary-encoding"), sets="indicators")
-    release = sanitise_file(tmp_path / "people.csv", replace(asked, into=tmp_path / "out"))
-    table = tmp_path / "out" / "public" / "sanitised.csv"
-    assert (
-        audit(tmp_path / "out" / "owner" / "protocol.json", tmp_path / "people.csv", sanitised=table).draw is not None
-    )
-    assert estimate(release.sealed, table).tables
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".csv.gz"])

@@ -38,7 +38,7 @@ from privacyfunnel.tables.readers.table_files import TableSource, open_table, re
 
 PROGRAM = (sys.executable, "-m", "privacyfunnel")
 # The method that makes a mechanism of each kind; a channel is the optimum's where a bound was proved for it.
-METHODS = {kind: kind for kind in ("unary-encoding", "chain", "forced-response")}
+METHODS = {kind: kind for kind in ("chain", "forced-response")}
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,6 +47,12 @@ class MatchedTable:
     ) -> MatchedTable:
         """Read the table with the protocol's own bins, and look its labels up; `merges` is how secrets were merged."""
         domain = sealed.domain
+        if not sealed.mechanism.lists_inputs:
+            raise ParameterError(
+                "A table is compared with protocols that list its values; this one publishes records that are real or "
+                "synthetic by its model, and its promise is checked from the file alone. Leave out the table. Whether "
+                "the model was made with noise cannot be checked: the file does not state its noisy counts."
+            )
         publish = tuple(at.name for at in domain.attributes)
         named = [b for b in bins if b.column in publish]
         if named:

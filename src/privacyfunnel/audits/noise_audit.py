@@ -13,6 +13,12 @@ A file names no secret. Without its domain the rows of the file are assigned to 
 :math:`T = \sum r |Z|` is least, and T alone is tested: the least T is at most that of the true assignment, and since Z
 is symmetric and unimodal no wrong assignment makes a small T more likely (Anderson): c! times the bound of the true one
 bounds its lower tail.
+
+A published model states sums of such counts and the variance V of the noise in each. As E e^{θZ} is
+1 / (1 − v(cosh θ − 1)) for noise of variance v, and its characteristic function 1 / (1 + v(1 − cos u)), a sum of noises
+of variance V altogether has no larger moments E e^{θZ} and E e^{−θ|Z|} than one noise of that variance, which is used
+for it; E e^{θ|Z|} = 2 E e^{θZ} − E e^{−θ|Z|}, the last at least e^{−θ√V}. Noise also chose the labels that are listed:
+bounds are multiplied by the number of choices there were.
 """
 
 from __future__ import annotations
@@ -30,8 +36,11 @@ from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.credal.noisy_sample_rule import NoisySampleRule
 from privacyfunnel.model.published.noisy_counts import NoisyCounts
+from privacyfunnel.model.published.table_model import MeasuredCounts, TableModel, noise_rate, noise_variance
 
 FALSE_ALARM = 1e-9  # the probability that an honest private design is refused
+LARGEST_SPREAD = 20  # of ε_c: no design gives a count less than this part of it …
+SUMMED = 2  # … or sums more than so many counts of a secret
 MOST_COSTS = 10**8  # of an assignment: secrets² × values
 EXPONENTS = np.concatenate([1 - np.geomspace(1e-4, 0.999, 400), -np.geomspace(1e-3, 1e3, 400)])  # of Chernoff's bound
 
@@ -88,6 +97,61 @@ def audit_noise(sealed: SealedProtocol, found: MatchedTable, secrets: Sequence[s
             "another table: do not publish it, and design again."
         )
     return NoiseAudit(p_value, tests, bool(labels))
+
+
+def audit_model_noise(model: TableModel, found: MatchedTable) -> NoiseAudit | None:
+    """Test the noise of a published model; None where its counts are not stated, or those of other rows.
+
+    Raises
+    ------
+    GuaranteeError
+        If the stated counts are not those of this table with the stated noise.
+    """
+    joint, stated = found.joint, model.counts
+    if stated is None or model.rows != joint.total:
+        return None
+    place = {label: s for s, group in enumerate(filter(None, model.groups)) for label in group}
+    counts = np.zeros_like(stated.cells)
+    for label, row in zip(joint.secrets, joint.weights, strict=True):
+        if label in place:
+            np.add.at(counts[place[label]], found.inputs[: joint.a], row)
+    choices = len(place) * math.log(2)  # which secrets are one group
+    if model.delta:
+        choices += _log_choices(max(joint.c, len(place)), len(place)) + math.log(counts.shape[1])
+        choices += sum(_log_choices(model.rows, len(at.labels)) for at in joint.attributes)
+    sizes = np.array([len(group) for group in model.groups if group])[:, None]
+    largest = SUMMED * sizes * noise_variance(model.epsilon / LARGEST_SPREAD)
+    tests = counts.size + 2
+    log_p = _test_sums(stated, np.abs(stated.cells - counts)) + choices + math.log(tests)
+    if not (log_p >= math.log(FALSE_ALARM) and (stated.variance <= largest).all()):
+        raise GuaranteeError(
+            "the noisy counts of the model in the protocol file must be those of this table with the noise they state; "
+            f"an honest design has such counts with a probability below {FALSE_ALARM:g}. The file was altered, or made "
+            "for another table: do not publish it, and design again."
+        )
+    return NoiseAudit(math.exp(min(0.0, log_p)), tests, True)
+
+
+def _log_choices(of: int, some: int) -> float:
+    """ln of the number of ways to choose some of so many; of more there is one."""
+    return 0.0 if some >= of else math.lgamma(of + 1) - math.lgamma(some + 1) - math.lgamma(of - some + 1)
+
+
+def _test_sums(stated: MeasuredCounts, sizes: IntArray) -> float:
+    """ln of the smallest bound for these |Z|: of each, and that T is at least, and at most, as large as it is."""
+    bounds = [0.0]
+    total = 0.0
+    above, below = EXPONENTS[EXPONENTS > 0], EXPONENTS[EXPONENTS < 0]
+    up, down = np.zeros_like(above), np.zeros_like(below)
+    for variance in np.unique(stated.variance):
+        alike = sizes[stated.variance == variance]
+        rate = noise_rate(float(variance))
+        moment = -np.log1p(-variance * (np.cosh(above * rate) - 1))  # ln E e^{θZ}
+        bounds.append(math.log(2) + float((moment - above * rate * int(alike.max())).min()))
+        total += rate * float(alike.sum())
+        up = up + len(alike) * np.log(2 * np.exp(moment) - np.exp(-above * rate * math.sqrt(variance)))
+        down = down + len(alike) * _log_mean_of_size(rate, below * rate)
+    return min(*bounds, float(np.min(up - above * total)), float(np.min(down - below * total)))
 
 
 def _place_rows(counts: IntArray, at: IntArray, secrets: int) -> IntArray:

@@ -81,9 +81,7 @@ class _Cover:
 
     def __init__(self, cover: tuple[int, ...], mechanism: Mechanism, counts: IntArray, way: OutputLayout) -> None:
         self.cover, self.way, self._law, self._counts = cover, way, mechanism, counts
-        self._chances: FloatArray = mechanism.observation(
-            ObservationModels(lambda channel: channel, _set_chances, _forced_chances)
-        )
+        self._chances: FloatArray = mechanism.observation(ObservationModels(lambda channel: channel, _forced_chances))
         self._seen = np.zeros(self._chances.shape[1], dtype=np.int64)
         self._rows = self._strange = 0
 
@@ -110,10 +108,7 @@ class _Cover:
         known = (shown >= 0).all(axis=1)
         self._rows += len(shown)
         self._strange += int(np.count_nonzero(~known))
-        if self._law.members:
-            self._seen += shown[known].sum(axis=0, dtype=np.int64)
-        else:
-            self._seen += np.bincount(shown[known, 0], minlength=len(self._seen))
+        self._seen += np.bincount(shown[known, 0], minlength=len(self._seen))
 
     @property
     def impossible(self) -> int:
@@ -123,10 +118,6 @@ class _Cover:
         """The statistic and its degrees of freedom."""
         q, n = self._chances, self._counts
         expected = n @ q
-        if self._law.members:  # every member is a coin of its own
-            variance = n @ (q * (1 - q))
-            many = variance >= LEAST_EXPECTED
-            return float(((self._seen - expected)[many] ** 2 / variance[many]).sum()), int(many.sum())
         order = np.argsort(-expected, kind="stable")
         large = min(MOST_CELLS, int((expected >= LEAST_EXPECTED).sum()))
         cell = np.empty(len(order), dtype=np.int64)
@@ -139,13 +130,6 @@ class _Cover:
         free = spread > RANK * max(spread.max(), LEAST_EXPECTED)
         along = (directions.T @ apart)[free]
         return float((along**2 / spread[free]).sum()), int(free.sum())
-
-
-def _set_chances(values: int, foreign: float) -> FloatArray:
-    """The chance of each member in the set of each value."""
-    chances = np.full((values, values), foreign)
-    np.fill_diagonal(chances, 0.5)
-    return chances
 
 
 def _forced_chances(truth: float, noise: FloatArray) -> FloatArray:

@@ -19,7 +19,7 @@ import polars as pl
 from privacyfunnel.audits.claims import Claims, check_claims
 from privacyfunnel.audits.draw_agreement import DrawAgreement, judge_draw
 from privacyfunnel.audits.matched_table import MatchedTable, find_row_order, secret_labels
-from privacyfunnel.audits.noise_audit import NoiseAudit, audit_noise
+from privacyfunnel.audits.noise_audit import NoiseAudit, audit_model_noise, audit_noise
 from privacyfunnel.audits.published_file import FileAudit, audit_file
 from privacyfunnel.errors import ColumnError, GuaranteeError, ParameterError
 from privacyfunnel.formatting import format_epsilon
@@ -29,6 +29,7 @@ from privacyfunnel.mechanisms.kept_leakage import KeptLeakage, kept_columns_erro
 from privacyfunnel.mechanisms.protocol_file import find_protocol
 from privacyfunnel.mechanisms.sealing import SealedProtocol, certify, exact_worst_leak
 from privacyfunnel.mechanisms.signatures import Signer, load_signed_protocol
+from privacyfunnel.model.published.table_model import PublishedModel, TableModel
 from privacyfunnel.notebook_html import facts_html
 from privacyfunnel.release.findings.attacker_leaks import SideChannel, side_channel
 from privacyfunnel.release.findings.composition_leakage import (
@@ -101,8 +102,8 @@ class Audit:
     def file_facts(self) -> list[tuple[str, str]]:
         """Facts about the noise of a private design, the bytes of the sanitised table and its kept columns."""
         facts = [] if self.noise is None else [("noise", str(self.noise))]
-        if self.sealed.model is not None:
-            facts.append(("not checked", "whether the noise of the model was drawn as stated: its size fits its ε"))
+        if self.sealed.model is not None and self.noise is None:
+            facts.append(("not checked", _unchecked_noise(self.sealed.model, self.rows)))
         if self.table_leak is not None:
             facts.append(
                 ("exact", f"on the table's own frequencies a record leaks ε = {format_epsilon(self.table_leak)}")
@@ -172,6 +173,8 @@ def audit(
             "It was made for other rows, or altered: make it again."
         )
     noise = audit_noise(sealed, found, labels)
+    if isinstance(sealed.model, TableModel):
+        noise = audit_model_noise(sealed.model, found)
     _check_induced(sealed, found)
     _check_shares(sealed, found)
     draw = file = kept = None
@@ -195,6 +198,16 @@ def audit(
     whom = population_bound(law, sealed.promise, joint)
     rows, named = found.encoding.rows, bool(secret)
     return Audit(sealed, rows, now, draw, side, named, claims, signer, whom, noise, file, leak, kept)
+
+
+def _unchecked_noise(model: PublishedModel, rows: int) -> str:
+    """Why nothing was said about the noise of a model."""
+    if model.rows != rows:
+        return (
+            f"whether the model was made from its table with noise: that has {model.rows:,} rows, these are {rows:,}. "
+            "Audit with the table that it was designed for"
+        )
+    return "whether the model was made from this table with noise: the file does not state its noisy counts"
 
 
 def check_secret(sealed: SealedProtocol, secret: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-r"""Randomised response, unary encoding and conditional reporting, calibrated to a promise (paper, section VI).
+r"""Randomised response and conditional reporting, calibrated to a promise (paper, section VI).
 
 Each is a family of protocols with one parameter :math:`\alpha \ge 0`; the larger it is, the less random they are, and
 :math:`\alpha = \infty` is no randomness at all. With :math:`k = e^{\alpha} - 1`, an output has probability
@@ -25,14 +25,14 @@ import numpy as np
 
 from privacyfunnel.arrays import BoolArray, FloatArray, Matrix, dense
 from privacyfunnel.errors import GuaranteeError
-from privacyfunnel.model.comparisons import Comparisons
+from privacyfunnel.model.comparisons import Comparisons, pair_chunks
 from privacyfunnel.model.credal.credal_sets import CredalSets
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.protocols.channel_protocol import Protocol, check_channel_size
 from privacyfunnel.model.protocols.comparable import Comparable
-from privacyfunnel.model.protocols.unary_encoding import LARGEST_ALPHA, UnaryEncoding, chunks
 
+LARGEST_ALPHA = 700.0  # beyond it only α = ∞: e^α must be a float, and chances of e^-700 are beyond any sampler
 _STEP = 2.0**-48  # how far from the closed form the search looks first, relative to it
 _FAR_STEP = 1 / 64  # the same over sets of priors, whose end of the interval is not the table's
 LEAST = 1e-300  # in the place of e^ε − 1 where that is nothing
@@ -56,7 +56,7 @@ def randomised_response(joint: Joint, promise: Promise) -> Protocol:
            [0.25, 0.75]])
     """
     a, elsewhere = joint.a, np.full(joint.a, 1 / joint.a) if promise.anything_else else None
-    check_channel_size(a, a, "Randomised response", "Merge rare values, publish fewer columns, or use unary-encoding.")
+    check_channel_size(a, a, "Randomised response", "Merge rare values, publish fewer columns, or use forced-response.")
     outputs = joint.values
 
     def member(alpha: float) -> Protocol:
@@ -70,7 +70,7 @@ def randomised_response(joint: Joint, promise: Promise) -> Protocol:
         return dense(events), np.ones((1, 1))
 
     blocks = tuple(promise.comparisons(joint, False))
-    return _calibrate(
+    return calibrate(
         "randomised response",
         promise,
         blocks,
@@ -96,7 +96,7 @@ def conditional_reporting(joint: Joint, promise: Promise) -> Protocol:
     """
     c, a = joint.c, joint.a
     check_channel_size(
-        c * a, a, "Conditional reporting", "Merge rare values, publish fewer columns, or use unary-encoding."
+        c * a, a, "Conditional reporting", "Merge rare values, publish fewer columns, or use forced-response."
     )
     outputs = joint.values
     others = (1 - np.eye(c)) @ joint.p_x_given_s  # not a sum less a term: where all terms are 0, this is 0
@@ -117,40 +117,11 @@ def conditional_reporting(joint: Joint, promise: Promise) -> Protocol:
 
     blocks = tuple(promise.comparisons(joint, True))
     interval = partial(_interval, promise, blocks, affine)
-    return _calibrate("conditional reporting", promise, blocks, promise.credal_sets(joint, True), member, interval)
+    return calibrate("conditional reporting", promise, blocks, promise.credal_sets(joint, True), member, interval)
 
 
-def unary_encoding(joint: Joint, promise: Promise) -> UnaryEncoding:
-    r"""The least random optimised unary encoding (OUE) that keeps the promise.
-
-    For a set y of values :math:`A_E(y) = P(X \in y|E)` and :math:`C = 1`, so that over all sets
-
-    .. math:: k \le \frac{e^{\varepsilon} - 1}{\max_{E,F} \sum_x \max(0, P(x|E) - e^{\varepsilon} P(x|F))}.
-    """
-    outputs = joint.values
-    blocks = tuple(promise.comparisons(joint, False))
-
-    def member(alpha: float) -> UnaryEncoding:
-        return UnaryEncoding(joint.a, alpha, outputs)
-
-    def interval() -> tuple[float, float]:
-        excess = 0.0  # over e^ε − 1
-        for block in blocks:
-            for first, events, others in chunks(block):
-                p, q = dense(events), dense(others)
-                for (more, less), (asked, bound) in zip(
-                    ((p, q), (q, p)), _limits(promise, block, first, p), strict=True
-                ):
-                    over = np.maximum(more - bound * less, 0.0).sum(axis=1, keepdims=True)[asked]
-                    excess = max(excess, float((over / np.maximum(bound[asked] - 1, LEAST)).max(initial=0.0)))
-        return 0.0, 1 / excess if excess > 0 else math.inf
-
-    return _calibrate("unary encoding", promise, blocks, promise.credal_sets(joint), member, interval)
-
-
-BASELINES: dict[str, Callable[[Joint, Promise], Protocol | UnaryEncoding]] = {
+BASELINES: dict[str, Callable[[Joint, Promise], Protocol]] = {
     "randomised-response": randomised_response,
-    "unary-encoding": unary_encoding,
     "conditional-reporting": conditional_reporting,
 }
 
@@ -163,7 +134,7 @@ def _interval(
     """The smallest and the largest k that keep the promise; empty when the first is above the second."""
     low, high = 0.0, math.inf
     for block in blocks:
-        for first, events, others in chunks(block):
+        for first, events, others in pair_chunks(block):
             e, f = affine(events), affine(others)
             ways = zip(((e, f), (f, e)), _limits(promise, block, first, e[0]), strict=True)
             for ((a_e, c_e), (a_f, c_f)), (asked, bound) in ways:
@@ -187,7 +158,7 @@ def _limits(
         yield asked, np.exp(np.minimum(promise.epsilon * np.where(asked, scale, 1.0), LARGEST_ALPHA))[:, None]
 
 
-def _calibrate(
+def calibrate(
     family: str,
     promise: Promise,
     blocks: Sequence[Comparisons],

@@ -5,7 +5,6 @@ Each loads what it needs when it is called: none asks for the libraries of anoth
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 from privacyfunnel.arrays import nonzero_entries
@@ -92,14 +91,6 @@ def design_conditional_reporting(joint: Joint, promise: Promise, options: Option
     from privacyfunnel.designs.baselines import conditional_reporting
 
     return _channel_design(joint, promise, conditional_reporting(joint, promise), options)
-
-
-def design_unary_encoding(joint: Joint, promise: Promise, options: Options) -> RecordDesign:
-    from privacyfunnel.designs.baselines import unary_encoding
-
-    sets = unary_encoding(joint, promise)
-    # Without randomness only single values and the empty set are published.
-    return RecordDesign(joint, promise, sets, sets.a + 1 if sets.alpha == math.inf else 2**sets.a)
 
 
 def _channel_design(joint: Joint, promise: Promise, protocol: Protocol, options: Options) -> RecordDesign:

@@ -146,7 +146,6 @@ _TABLE = (
         answers_anything_else=True,
     ),
     Method("randomised-response", builders.design_randomised_response, uses=_EVERY_USE, answers_anything_else=True),
-    Method("unary-encoding", builders.design_unary_encoding, follows=frozenset()),
     Method(
         "conditional-reporting",
         builders.design_conditional_reporting,

@@ -43,15 +43,6 @@ class Workers:
                 process.terminate()
         self._pool.shutdown(cancel_futures=True)
 
-    def run_all(self, work: Callable[..., Answer], jobs: Sequence[tuple[Any, ...]]) -> list[Answer]:
-        """The answer to every job, in order."""
-        pool = self._open_pool(len(jobs))
-        if pool is None:
-            return [work(*job) for job in jobs]
-        futures = [pool.submit(work, *job) for job in jobs]
-        _wait(futures, math.inf)
-        return [future.result() for future in futures]
-
     def run_until(
         self, deadline: float, work: Callable[..., Answer], jobs: Sequence[tuple[Any, ...]]
     ) -> dict[int, Answer]:

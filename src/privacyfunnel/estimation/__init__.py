@@ -1,7 +1,7 @@
 """Estimation: shares of the original columns, from a sanitised table and its protocol alone.
 
 observation            statistics of a sanitised record, and how they depend on its original value
-observation_models     its two shapes: one output of a list, or a set of values; posteriors of records
+observation_models     one output of a list; posteriors of records
 forced_response_model  forced responses, by formula for any number of values
 many_values            thousands of values, one share at a time
 identification         which shares the protocol identifies, and bounds for the others

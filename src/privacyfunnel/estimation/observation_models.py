@@ -1,10 +1,9 @@
-"""Observation models: an output of a list, drawn from a channel; or a set of values, an independent bit for each."""
+"""Observation models: an output of a list, drawn from a channel."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from privacyfunnel.arrays import FloatArray, IntArray, Matrix, dense, sparsify
-from privacyfunnel.errors import SizeError
 from privacyfunnel.estimation.inversion import unbiased_variances
 from privacyfunnel.estimation.many_values import Weights
 from privacyfunnel.estimation.observation import (
@@ -28,7 +26,6 @@ from privacyfunnel.estimation.profile import CertainBounds
 MOST_ALGEBRA = 4 * 10**10  # a²(a + k) for a values and k statistics: half a minute of singular values and inverses
 LARGEST_LIKELIHOOD = 10**8  # entries of P(seen output | x); 0.8 GB
 ROUNDING = 1e-13  # relative: chances that differ by less are the same
-COUNTED_SETS = 20  # values: up to 2²⁰ distinct sets
 
 
 class ListedModel:
@@ -115,97 +112,6 @@ class ChannelModel(ListedModel):
     channel: Matrix
 
 
-@dataclass(frozen=True, eq=False)
-class SetsModel:
-    r"""Unary encoding: the statistics are the bits :math:`h_{x'} = [x' \in Y]` and a constant 1.
-
-    Given x the bits are independent, with chance :math:`\tfrac12` for x itself and `foreign` for every other value.
-    The constant carries the knowledge that shares sum to 1, which the bits alone do not.
-    """
-
-    inputs: int
-    foreign: float
-
-    @property
-    def likely_method(self) -> str:
-        return "ml" if self.inputs <= COUNTED_SETS else "projection"  # whole sets tell more, if not too many differ
-
-    @property
-    def statistics(self) -> int:
-        return self.inputs + 1
-
-    @property
-    def large_model(self) -> None:
-        return None
-
-    @property
-    def _bits(self) -> FloatArray:
-        bits = np.full((self.inputs, self.inputs), self.foreign)
-        np.fill_diagonal(bits, 0.5)
-        return bits
-
-    @cached_property
-    def means(self) -> FloatArray:
-        return np.hstack([self._bits, np.ones((self.inputs, 1))])
-
-    @property
-    def frequency_slice(self) -> slice:
-        return slice(self.inputs)
-
-    def outputs(self, shown: NDArray[Any]) -> NDArray[Any]:
-        return shown.astype(np.bool_)
-
-    def new_counter(self, *, distinct: bool) -> SetCounter:
-        return SetCounter(self, distinct, np.zeros(self.inputs))
-
-    def observe(self, rows: int, sums: NDArray[Any], sets: NDArray[Any], counts: NDArray[Any]) -> Observations:
-        """A table in which value x' is in sums[x'] sets; `sets` and `counts` may be empty."""
-        return Observations(rows, np.append(sums / rows, 1.0), sets, counts.astype(np.float64))
-
-    def second_moment(self, p: FloatArray) -> FloatArray:
-        bits = self._bits
-        inside = np.diag(p @ (bits * (1 - bits)))
-        second = np.empty((self.inputs + 1,) * 2)
-        mean = p @ bits
-        second[:-1, :-1] = inside + (bits.T * p) @ bits
-        second[-1, :-1] = second[:-1, -1] = mean
-        second[-1, -1] = 1.0
-        return second
-
-    def moments(self, g: FloatArray) -> Moments:
-        bits = self._bits
-        own = g[:-1]
-        noise = bits * (1 - bits)
-        return Moments(self.means @ g, noise @ own**2, (noise * (1 - 2 * bits)) @ own**3)
-
-    def ranges(self, g: FloatArray) -> FloatArray:
-        return np.asarray(np.abs(g[:-1]).sum(axis=0))
-
-    def likelihood(self, observed: Observations) -> FloatArray:
-        # P(y | x) is ½ ∏ over x' ≠ x of t or 1 − t; divided by the same product over all x' it is ½/t or ½/(1 − t).
-        if self.inputs * len(observed.counts) > LARGEST_LIKELIHOOD:
-            raise SizeError(
-                f"Maximum likelihood needs a table of {self.inputs:,} values × {len(observed.counts):,} distinct sets; "
-                f"at most {LARGEST_LIKELIHOOD:,} entries fit. Use the method 'projection'."
-            )
-        members = observed.outputs.T.astype(np.float64)
-        chance = np.asarray((1 - self.foreign) * members + self.foreign * (1 - members))
-        chance[:, members.sum(axis=0) == 0] = 1.0  # the empty set is as likely for every value, also where t = 0
-        return chance
-
-    def precision(self, p: FloatArray, tables: Sequence[Cells]) -> list[Precision]:
-        found = unbiased_variances(self, p, [cells.functions for cells in tables])
-        return [Precision(variance, np.zeros_like(variance), np.ones_like(variance)) for variance in found]
-
-    def impute_values(self, prior: FloatArray, outputs: NDArray[Any], uniform: FloatArray) -> IntArray:
-        return posterior_quantiles(self, prior, outputs, uniform)
-
-    def simulate(self, p: FloatArray, rows: int, rng: Generator, *, fixed: bool) -> Observations:
-        own = round_counts(p, rows, rng) if fixed else rng.multinomial(rows, normalise(p))
-        sums = rng.binomial(own, 0.5) + rng.binomial(rows - own, self.foreign)
-        return self.observe(rows, sums, np.zeros((0, self.inputs), dtype=np.bool_), np.zeros(0))
-
-
 @dataclass(slots=True, eq=False)
 class ChannelCounter:
     """How often each output was seen."""
@@ -218,33 +124,6 @@ class ChannelCounter:
 
     def finish(self) -> Observations:
         return self.model.observe(self.sums)
-
-
-@dataclass(slots=True, eq=False)
-class SetCounter:
-    """How often each value was in a set and, where those are told apart, how often each set was seen."""
-
-    model: SetsModel
-    distinct: bool
-    sums: FloatArray
-    rows: int = 0
-    sets: list[NDArray[np.uint8]] = field(default_factory=list)  # of each batch, eight values to a byte
-    counts: list[NDArray[Any]] = field(default_factory=list)
-
-    def add(self, outputs: NDArray[Any], counts: NDArray[Any]) -> None:
-        self.rows += int(counts.sum())
-        self.sums += counts @ outputs.astype(np.float64)
-        if self.distinct:
-            self.sets.append(np.packbits(outputs, axis=1))
-            self.counts.append(counts)
-
-    def finish(self) -> Observations:
-        if not self.sets:
-            return self.model.observe(self.rows, self.sums, np.zeros((0, self.model.inputs)), np.zeros(0))
-        packed, which = np.unique(np.concatenate(self.sets), axis=0, return_inverse=True)
-        counts = np.bincount(which.reshape(-1), weights=np.concatenate(self.counts))
-        sets = np.unpackbits(packed, axis=1, count=self.model.inputs).astype(np.bool_)
-        return self.model.observe(self.rows, self.sums, sets, counts)
 
 
 def normalise(p: FloatArray) -> FloatArray:

@@ -14,7 +14,7 @@ from privacyfunnel.arrays import IntArray
 from privacyfunnel.errors import ColumnError, ParameterError, SizeError, TableError
 from privacyfunnel.estimation.forced_response_model import ForcedModel
 from privacyfunnel.estimation.observation import Cells, ObservationModel, Observations, OutputCounter
-from privacyfunnel.estimation.observation_models import ChannelModel, SetsModel
+from privacyfunnel.estimation.observation_models import ChannelModel
 from privacyfunnel.mechanisms.mechanism import Mechanism, ObservationModels
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 
@@ -28,9 +28,7 @@ Group = tuple[str, ...]  # the label of each kept column
 LARGEST_CHANNEL = 4 * 10**6  # entries: values × outputs; beyond it estimates take minutes
 LARGEST_LISTED = 1 << 25  # of a law that lists its outputs: 0.3 GB, of which estimates hold a few copies
 
-MODELS: ObservationModels[ObservationModel] = ObservationModels(
-    ChannelModel, SetsModel, ForcedModel
-)  # what a law fills in
+MODELS: ObservationModels[ObservationModel] = ObservationModels(ChannelModel, ForcedModel)  # what a law fills in
 
 
 @dataclass(frozen=True, slots=True, eq=False)

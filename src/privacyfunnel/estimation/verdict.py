@@ -72,7 +72,7 @@ def judge(found: DesignResult, real: float | None, spec: ReleaseSpec) -> Verdict
         error = min([*errors, *([] if counted is None else [counted.most])], default=None)
     kept = sealed.information / sealed.entropy if sealed.entropy else 1.0
     most = MOST_PUBLIC_ERROR if spec.for_whom == "everybody" else MOST_ERROR
-    return Verdict(error, None if sealed.mechanism.members or real is None or math.isnan(real) else real, kept, most)
+    return Verdict(error, None if real is None or math.isnan(real) else real, kept, most)
 
 
 def refuse_useless(found: DesignResult, real: float | None, spec: ReleaseSpec) -> None:

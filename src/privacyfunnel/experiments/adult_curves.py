@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from privacyfunnel.designs.baselines import conditional_reporting, randomised_response, unary_encoding
+from privacyfunnel.designs.baselines import conditional_reporting, randomised_response
 from privacyfunnel.designs.optimal.optimum import optimal
 from privacyfunnel.experiments.experiment import (
     Experiment,
@@ -22,6 +22,7 @@ from privacyfunnel.experiments.experiment import (
     select,
     time_call,
 )
+from privacyfunnel.experiments.unary_encoding import unary_encoding
 from privacyfunnel.formatting import format_duration
 from privacyfunnel.model.information import entropy, mutual_information
 from privacyfunnel.model.joint import Joint

@@ -181,37 +181,6 @@ def sample(
     return tables._draw(codes, lambda start, n: random_words.part(start, start + n).word(draw))
 
 
-def draw_sets(
-    codes: NDArray[np.integer[Any]], a: int, numerator_false: int, random_words: RandomWords, *, draw: int = 0
-) -> BoolArray:
-    r"""Sets of unary encoding: row i holds value x' with probability
-
-    .. math:: \tfrac12 \text{ if } x' = x_i, \qquad \texttt{numerator\_false} / 2^{64} \text{ otherwise},
-
-    independently, as a boolean matrix of rows × a, stored column by column. Value x' uses draw number `draw + x'`: a
-    numbers are spent. Beyond the matrix itself only one chunk of words is held.
-    """
-    if not 0 <= numerator_false < 1 << WORD_BITS:
-        raise ParameterError(f"numerator_false must lie between 0 and 2^64 − 1; it is {numerator_false}.")
-    _check_dtype(codes)
-    _check_length(codes, random_words)
-    false, half = np.uint64(numerator_false), np.uint64(1 << 63)
-    held_by_value = np.empty((a, len(codes)), dtype=np.bool_)
-    for start in range(0, len(codes), _CHUNK):
-        chunk = codes[start : start + _CHUNK]
-        _check_range(chunk, a, codes)
-        by_value = np.argsort(chunk, kind="stable")
-        ends = np.searchsorted(chunk, np.arange(a + 1), sorter=by_value)
-        rows = random_words.part(start, start + len(chunk))
-        for value in range(a):
-            word = rows.word(draw + value)
-            held = held_by_value[value, start : start + len(chunk)]
-            np.less(word, false, out=held)
-            true = by_value[ends[value] : ends[value + 1]]
-            held[true] = word[true] < half
-    return held_by_value.T
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class _Scratch:
     """Memory of one chunk, used again by the next."""

@@ -24,7 +24,6 @@ from privacyfunnel.errors import SizeError
 from privacyfunnel.mechanisms.exact_arithmetic import NO_LEAK, ExactLeak, exact_leak, larger_leak
 from privacyfunnel.model.credal.clopper_pearson import SCALE
 from privacyfunnel.model.credal.credal_sets import CredalSets
-from privacyfunnel.model.credal.unary_encoding_bounds import WEIGHTS, exact_ratio_bound, linear_bounds, ratio_bounds
 from privacyfunnel.model.protocols.forced_response import cell_bounds
 
 NEAR = 1e-10  # log-ratios closer than this to the largest are compared again as fractions
@@ -106,33 +105,6 @@ def _record_bounds(bound: IntArray, own: IntArray, records: int) -> NDArray[Any]
 def _quotients(part: NDArray[Any], whole: NDArray[Any]) -> FloatArray:
     shares = np.divide(part, whole, out=np.ones(part.shape, dtype=object), where=whole > 0)
     return np.asarray(shares, dtype=np.float64)
-
-
-def unary_credal_leak(sets: CredalSets, t: int, k: int) -> ExactLeak:
-    """The same for unary encoding, whose sets have likelihoods t or t + k: a fraction that no ratio exceeds."""
-    worst = NO_LEAK
-    best = ratio_bounds(sets, k / t)[2] if t else np.full((len(sets.pairs), 2), len(WEIGHTS) - 1)
-    for pair, ((e, f), weights) in enumerate(zip(sets.pairs.tolist(), best.tolist(), strict=True)):
-        up, output = exact_ratio_bound(linear_bounds(sets, e, f, WEIGHTS[weights[0]]), t, k)
-        down, other = exact_ratio_bound(linear_bounds(sets, f, e, WEIGHTS[weights[1]]), t, k)
-        worst = larger_leak(
-            worst,
-            exact_leak(sets, _spread_ratio(int(sets.share[pair]), up, down), pair, _member_numbers(output | other)),
-        )
-    return worst
-
-
-def _spread_ratio(pi: int, up: Fraction | None, down: Fraction | None) -> Fraction | None:
-    """The larger ratio where h_E ≤ up · l_F and h_F ≤ down · l_E; None is infinite."""
-    if down is None or (up is None and pi == 0):
-        return None
-    one: Fraction = Fraction(SCALE, pi) if up is None else SCALE * up / (pi * up + SCALE - pi)
-    other: Fraction = (pi + (SCALE - pi) * down) / SCALE
-    return max(one, other, Fraction(1))
-
-
-def _member_numbers(members: Any) -> tuple[int, ...]:
-    return tuple(np.flatnonzero(members).tolist())
 
 
 def outward_credal_leak(sets: CredalSets, outputs: FloatArray, names: IntArray, error: float) -> ExactLeak:

@@ -53,7 +53,6 @@ class ObservationModels(NamedTuple, Generic[Model]):
     """The ways in which outputs depend on the input; a mechanism fills in the one that is its own."""
 
     channel: Callable[[FloatArray], Model]  # of P(y | input)
-    sets: Callable[[int, float], Model]  # of so many values, each foreign one in the set with that chance
     forced: Callable[[float, FloatArray], Model]  # of the chance of the truth, and of each value in its stead
 
 
@@ -80,11 +79,6 @@ class Mechanism(ABC):
     @abstractmethod
     def columns(self) -> tuple[Labels, ...]:
         """The labels of each published column, all different."""
-
-    @property
-    def members(self) -> Labels:
-        """What the members are called where every output is a set of values; nothing where it is not."""
-        return ()
 
     @property
     def anything_else(self) -> int | None:
@@ -226,7 +220,7 @@ class Mechanism(ABC):
         """How outputs depend on the input."""
 
     def observation_codes(self, drawn: NDArray[Any]) -> NDArray[Any]:
-        """What drawn rows are in `observation`: n × 1 numbers of outputs, or n × values sets; −1 where nothing."""
+        """What drawn rows are in `observation`: n × 1 numbers of outputs; −1 where nothing."""
         return drawn[:, :1]
 
     # -- the protocol file -------------------------------------------------------------------------------------

@@ -26,7 +26,10 @@ FORMAT = "privacyfunnel protocol"
 VERSION = 1  # of the file; a reader refuses others
 MOST_BYTES = 1 << 26  # of a file: 64 MB of JSON take about a gigabyte once they are read
 SEPARATORS = (",", ":")  # where entries are many
-REMOVED = {"product": "the method optimal or chain"}  # kinds of earlier versions, and what replaces them
+REMOVED = {  # kinds of earlier versions, and what replaces them
+    "product": "the method optimal or chain",
+    "unary-encoding": "the method optimal or forced-response",
+}
 LEVELS = 3  # of objects and lists whose items have a line each: a row of a mechanism has one
 MOST_DIGITS = 18  # of a whole number, all of which are counts of something; larger ones are written as text
 

@@ -50,7 +50,6 @@ from privacyfunnel.mechanisms.outcomes import Outcomes, outcomes_from_json, outc
 from privacyfunnel.mechanisms.protocol_file import content_digest, find_protocol, from_text, read_text, to_text
 from privacyfunnel.mechanisms.real_or_synthetic import RealOrSynthetic
 from privacyfunnel.mechanisms.sampling import KeyStream, WordStream
-from privacyfunnel.mechanisms.unary_mechanism import UnaryEncodingMechanism
 from privacyfunnel.model.information import entropy
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
@@ -58,7 +57,6 @@ from privacyfunnel.model.protocols.channel_protocol import Protocol
 from privacyfunnel.model.protocols.comparable import Comparable
 from privacyfunnel.model.protocols.forced_response import ForcedResponse
 from privacyfunnel.model.protocols.sparse_protocol import SparseProtocol
-from privacyfunnel.model.protocols.unary_encoding import UnaryEncoding
 from privacyfunnel.model.published.table_model import PublishedModel, TableModel
 from privacyfunnel.model.published.wide_model import WideModel
 
@@ -72,7 +70,6 @@ MECHANISMS: Mapping[str, type[Mechanism]] = {
     law.kind: law
     for law in (
         ChannelMechanism,
-        UnaryEncodingMechanism,
         ChainMechanism,
         ForcedResponseMechanism,
         RealOrSynthetic,
@@ -385,11 +382,6 @@ def _(protocol: Protocol, joint: Joint, sliver: float) -> ChannelMechanism:
 @build_mechanism.register
 def _(protocol: SparseProtocol, joint: Joint, sliver: float) -> ChannelMechanism:
     return ChannelMechanism.from_protocol(protocol.mix_constant(joint, sliver) if sliver else protocol)
-
-
-@build_mechanism.register
-def _(protocol: UnaryEncoding, joint: Joint, sliver: float) -> UnaryEncodingMechanism:
-    return UnaryEncodingMechanism.from_protocol(protocol, sliver)
 
 
 @build_mechanism.register

@@ -15,6 +15,7 @@ which is infinite where that side is not promised. Its leak is then the smallest
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -23,12 +24,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privacyfunnel.arrays import BoolArray, FloatArray, IntArray, Matrix, matrix
-from privacyfunnel.errors import SizeError
+from privacyfunnel.errors import DistributionError, SizeError
 from privacyfunnel.model.joint import Joint
 
 EVERYBODY: tuple[int, ...] = ()  # the event that leaves the secret open
 MOST_PAIRS = 1 << 22  # of events that are compared in one block: what they are made of takes some hundred megabytes
 MOST_MARKS = 1 << 29  # of a table that says which secrets each group holds, a byte each
+PAIRED_AT_ONCE = 1 << 20  # entries of a dense array of pairs that are worked on at a time
 MOST_CELLS = 1 << 27  # of tables of classes and groups, eight bytes each
 
 LONGEST_NAME = 120  # letters by which an output is called in a sentence; of many columns its groups have thousands
@@ -41,7 +43,7 @@ class Leak:
     """Where a protocol leaks most: |ln P(Y = output | E) / P(Y = output | F)| = epsilon × the scale of that side."""
 
     epsilon: float
-    output: Any = None  # the output's number; for unary encoding the set of values
+    output: Any = None  # the output's number
     secrets: Secrets = EVERYBODY  # of E
     against: Secrets = EVERYBODY  # of F
     known: tuple[tuple[int, int], ...] = ()  # (attribute, label) pairs that the attacker knew
@@ -230,6 +232,17 @@ def log_ratio(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
     size = np.abs(np.log(ratio))
     size[~both & ~neither] = math.inf
     return size
+
+
+def pair_chunks(block: Comparisons) -> Iterator[tuple[int, Matrix, Matrix]]:
+    """The pairs of events a few at a time: the first pair's number, P(input | E) and P(input | F)."""
+    p = block.distributions
+    if not np.isfinite(p.data).all():
+        raise DistributionError("Every event that a promise compares must be able to happen; one is not.")
+    rows = max(1, PAIRED_AT_ONCE // block.inputs)
+    for first in range(0, len(block.pairs), rows):
+        pairs = block.pairs[first : first + rows]
+        yield first, p[pairs[:, 0]], p[pairs[:, 1]]
 
 
 def leak_sizes(one: FloatArray, other: FloatArray, scales: FloatArray | None) -> FloatArray:

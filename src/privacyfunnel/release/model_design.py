@@ -34,7 +34,7 @@ from privacyfunnel.model.published.table_model import (
     PublishedModel,
     TableModel,
     few_rows,
-    fit_weights,
+    fit_groups,
     noise_variance,
     pool_secrets,
 )
@@ -84,20 +84,16 @@ class _NoisyTable:
     """Counts with noise over labels that are public."""
 
     contingency: Contingency
-    cells: FloatArray  # c × a
+    cells: IntArray  # c × a, each with all that is shown as its label
     variance: FloatArray
     secrets: tuple[str, ...]  # the label of each row; others may not be listed, unless δ is 0
     epsilon: Fraction
     delta: Fraction
-    measured: tuple[FloatArray, FloatArray] | None = (
-        None  # cells and variance with all that is shown as a label of them
-    )
 
     def count_groups(self, groups: list[list[int]]) -> MeasuredCounts:
-        """The noisy counts of groups of secrets, for whoever estimates shares."""
-        both = (self.cells, self.variance) if self.measured is None else self.measured
-        cells, variance = (np.stack([each[group].sum(axis=0) for group in groups]) for each in both)
-        return MeasuredCounts(np.rint(cells).astype(np.int64), variance)
+        """The noisy counts of groups of secrets, from which p̃ is made."""
+        cells = np.stack([self.cells[group].sum(axis=0) for group in groups])
+        return MeasuredCounts(cells, np.stack([self.variance[group].sum(axis=0) for group in groups]))
 
 
 def fit_model(table: Contingency, spec: ReleaseSpec) -> FittedModel:
@@ -119,28 +115,22 @@ def fit_model(table: Contingency, spec: ReleaseSpec) -> FittedModel:
     groups = pool_secrets(noisy.cells.sum(axis=1), noisy.variance.sum(axis=1), budget.rows)
     if len(groups) < 2:
         raise _few_rows("all values of the secret are rare, or all but one", _enough(budget, noisy.cells.size))
-    cells, variance = (
-        np.stack([each[group].sum(axis=0) for group in groups]) for each in (noisy.cells, noisy.variance)
-    )
-    listed = [tuple(noisy.secrets[s] for s in group) for group in groups]
-    if noisy.delta:  # the secrets that are not listed: as everybody, and as many as n leaves
-        share = max(budget.rows - float(cells.sum()), few_rows(budget.rows)) / max(float(cells.sum()), 1.0)
-        cells, variance = np.vstack([cells, share * cells.sum(axis=0)]), np.vstack([variance, variance[:1]])
-        listed.append(())
+    counts = noisy.count_groups(groups)
+    listed = [tuple(noisy.secrets[s] for s in group) for group in groups] + [()] * bool(noisy.delta)
     if promise.reads_labels and any(len(group) != 1 for group in listed):
         raise ParameterError(
             f"{promise.name} names values of the secret, which a published model merges where they are rare. Merge "
             f"them first with {hint('merge_secrets')}, or ask for {hint('prior', 'table')}."
         )
     model = TableModel(
-        weights=fit_weights(cells, variance),
+        weights=fit_groups(counts, budget.rows if noisy.delta else None),
         groups=tuple(listed),
         rest=len(groups) if noisy.delta else None,
         rows=budget.rows,
         epsilon=noisy.epsilon,
         delta=noisy.delta,
         total=total,
-        counts=noisy.count_groups(groups),
+        counts=counts,
     )
     shown = Joint.from_contingency(replace(noisy.contingency, weights=np.ones_like(noisy.contingency.weights)))
     joint = model.joint(shown.attributes, shown.combos, shown.secret_name)
@@ -236,7 +226,7 @@ def _count_given(table: Contingency, budget: _Budget, noise: Noise) -> _NoisyTab
     """Noise on every cell of a domain that is given."""
     epsilon = budget.for_cells(table.weights.size)
     cells, variance = _noisy(table.weights, noise(epsilon / 2), budget)
-    return _NoisyTable(table, cells.astype(np.float64), variance, table.secret_labels, epsilon, Fraction(0))
+    return _NoisyTable(table, cells, variance, table.secret_labels, epsilon, Fraction(0))
 
 
 def _find_one(table: Contingency, budget: _Budget, noise: Noise, fewest: Mapping[str, int]) -> _NoisyTable:
@@ -247,27 +237,26 @@ def _find_one(table: Contingency, budget: _Budget, noise: Noise, fewest: Mapping
     counted, _ = _noisy(table.weights, inner, None)
     rows, columns = LabelTests(inner.rate, budget.total).find(table.weights, counted, (False, bool(coding.edges)))
     columns &= _enough_rows(coding, counted[rows].sum(axis=0), fewest)
-    others, variance = np.zeros((2, int(rows.sum()), 0))
+    others, variance = np.zeros((int(rows.sum()), 0), dtype=np.int64), np.zeros((int(rows.sum()), 0))
     if for_others:
         outside = table.weights[np.ix_(rows, ~columns)].sum(axis=1, keepdims=True)
-        others, variance = (each.astype(np.float64) for each in _noisy(outside, noise(for_others / 2), None))
+        others, variance = _noisy(outside, noise(for_others / 2), None)
     few = max(few_rows(budget.rows), SURE_OF_OTHERS * math.sqrt(variance.sum()))
     alone = bool(for_others) and bool(others.sum() >= few)
     shown, named = _show(coding, columns, counted[rows].sum(axis=0), alone, budget)
-    cells = counted[np.ix_(rows, named)].astype(np.float64)
+    cells = counted[np.ix_(rows, named)]
     _refuse_noise(cells.size, inner.rate, budget)
     variances = np.full(cells.shape, noise_variance(inner.rate))
     if alone:
         cells, variances = np.hstack([cells, others]), np.hstack([variances, variance])
-    measured, spread = cells.copy(), variances.copy()
     if for_others and not alone and shown.rest is not None:  # they are shown as another label, and counted with it
-        measured[:, shown.rest] += others[:, 0]
-        spread[:, shown.rest] += variance[:, 0]
+        cells[:, shown.rest] += others[:, 0]
+        variances[:, shown.rest] += variance[:, 0]
     if named.sum() < columns.sum() and shown.missing is not None:  # missing numbers likewise
-        measured[:, shown.missing] += counted[rows, -1]
-        spread[:, shown.missing] *= 2
+        cells[:, shown.missing] += counted[rows, -1]
+        variances[:, shown.missing] *= 2
     found = table.recode(_product([shown]))
-    return _NoisyTable(found, cells, variances, _labels(table, rows), epsilon, DELTA, (measured, spread))
+    return _NoisyTable(found, cells, variances, _labels(table, rows), epsilon, DELTA)
 
 
 def _find_several(table: Contingency, budget: _Budget, noise: Noise, fewest: Mapping[str, int]) -> _NoisyTable:
@@ -292,7 +281,7 @@ def _find_several(table: Contingency, budget: _Budget, noise: Noise, fewest: Map
     epsilon = budget.for_cells(coarse.weights[rows].size, budget.for_labels)
     cells, variance = _noisy(coarse.weights[rows], noise(epsilon / 2), budget)
     spent = epsilon + budget.for_labels
-    return _NoisyTable(coarse, cells.astype(np.float64), variance, _labels(table, rows), spent, DELTA)
+    return _NoisyTable(coarse, cells, variance, _labels(table, rows), spent, DELTA)
 
 
 def _refuse_noise(cells: int, rate: Fraction, budget: _Budget) -> None:

@@ -15,21 +15,16 @@ import polars as pl
 from numpy.typing import NDArray
 
 from privacyfunnel.arrays import IntArray
-from privacyfunnel.errors import ColumnError, ParameterError
-from privacyfunnel.hints import hint
+from privacyfunnel.errors import ColumnError
 from privacyfunnel.mechanisms.mechanism import Mechanism
 from privacyfunnel.mechanisms.outcomes import Outcomes
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.protocols.channel_protocol import Labels
-from privacyfunnel.names import unique_label
 from privacyfunnel.tables.coding.coders import as_text
 from privacyfunnel.tables.writers.spreadsheet_guard import strip_guards
 
-BETWEEN = " | "  # stands between the members of a set
-SETS = ("column", "indicators")
 ROWS_AT_ONCE = 1 << 20  # rows that are written together: some ten megabytes
-HELD_AT_ONCE = 1 << 25  # entries of a matrix of rows × values
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +49,7 @@ class OutputLayout:
     @property
     def texts(self) -> tuple[Labels, ...]:
         """All that may stand in columns of text."""
-        return (*self.law.columns, self.law.members)
+        return self.law.columns
 
     def restrict(self, law: Mechanism, attributes: Sequence[int]) -> Self:
         """The way in which some of the columns, and the law of these, are written."""
@@ -65,9 +60,6 @@ class OutputLayout:
             labels=tuple(self.labels[j] for j in attributes),
             combos=self.combos[:, list(attributes)],
         )
-
-    def refuse_ambiguous(self) -> None:
-        """Refuse labels that could not be told apart when they are read again."""
 
     def refuse_taken(self, keep: Sequence[str]) -> None:
         """Refuse to keep a column that is called as a published one is."""
@@ -155,89 +147,24 @@ class CodedLayout(OutputLayout):
         return shown
 
 
-@dataclass(frozen=True, eq=False)
-class _SetLayout(OutputLayout):
-    @property
-    def name(self) -> str:
-        """What the sets are sets of."""
-        return " & ".join(self.attributes)
-
-    @property
-    def rows_at_once(self) -> int:
-        return max(1, HELD_AT_ONCE // len(self.law.members))
-
-
-@dataclass(frozen=True, eq=False)
-class IndicatorLayout(_SetLayout):
-    """A 0/1 column per value."""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(f"{self.name}={value}" for value in self.law.members)
-
-    def columns(self, drawn: NDArray[Any]) -> list[pl.Series]:
-        return [pl.Series(name, held.astype(np.uint8)) for name, held in zip(self.names, drawn.T, strict=True)]
-
-
-@dataclass(frozen=True, eq=False)
-class MemberListLayout(_SetLayout):
-    """One column that lists the members of the set."""
-
-    def refuse_ambiguous(self) -> None:
-        ambiguous = sum(BETWEEN in value for value in self.law.members)
-        if ambiguous:
-            raise ColumnError(
-                f"values must not contain '{BETWEEN}' where sets are listed in one column; {ambiguous} of "
-                f"'{self.name}' do. Use {hint('sets', 'indicators')}."
-            )
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return (self.name,)
-
-    @cached_property
-    def _none(self) -> str:
-        return unique_label("(none)", self.law.members)
-
-    def columns(self, drawn: NDArray[Any]) -> list[pl.Series]:
-        row, value = np.nonzero(drawn)
-        labels = pl.Series(self.law.members, dtype=pl.String)
-        members = pl.DataFrame({"row": row, "member": labels.gather(value.astype(np.uint32))})
-        sets = members.group_by("row").agg(pl.col("member").str.join(BETWEEN))
-        rows = pl.DataFrame({"row": np.arange(len(drawn))})
-        listed = rows.join(sets, on="row", how="left", maintain_order="left")["member"]
-        return [listed.fill_null(self._none).rename(self.name)]
-
-    def recover_codes(self, rows: pl.DataFrame) -> NDArray[Any]:
-        text = as_text(rows[self.name]).fill_null("")
-        members = pl.DataFrame({"row": np.arange(len(text)), "member": text.str.split(BETWEEN)}).explode("member")
-        members = members.filter(pl.col("member") != self._none)
-        codes = strip_guards(members["member"], self.law.members)
-        codes = codes.cast(pl.Enum(self.law.members), strict=False).to_physical().cast(pl.Int64)
-        held = np.zeros((len(text), len(self.law.members)), dtype=np.int8)
-        known = codes.is_not_null().to_numpy()
-        row = members["row"].to_numpy()
-        held[row[known], codes.drop_nulls().to_numpy()] = 1
-        held[row[~known]] = -1
-        return held
-
-
-def output_layout(sealed: SealedProtocol, sets: str = "column") -> OutputLayout:
-    """How the protocol's outputs are written; `sets` says how sets are: as one column or as 0/1 indicators."""
-    if sets not in SETS:
-        raise ParameterError(f"Sets are written as one of {', '.join(SETS)}; not as '{sets}'.")
-    way = _make_layout(sealed, sets)
-    way.refuse_ambiguous()
-    return way
+def output_layout(sealed: SealedProtocol) -> OutputLayout:
+    """How the protocol's outputs are written."""
+    law, domain = sealed.mechanism, sealed.domain
+    names, labels = tuple(at.name for at in domain.attributes), tuple(at.labels for at in domain.attributes)
+    if sealed.outcomes:
+        return CodedLayout(law, names, labels, domain.combos, sealed.outcomes)
+    return OutputLayout(law, names, labels, domain.combos)
 
 
 def detect_layout(sealed: SealedProtocol, header: tuple[str, ...], table: str) -> OutputLayout:
     """The way a published table with this header was written."""
-    for sets in SETS:
-        if set(_make_layout(sealed, sets).names) <= set(header):
-            return output_layout(sealed, sets)
-    missing = next(name for name in _make_layout(sealed, SETS[0]).names if name not in header)
-    raise ColumnError(f"{table} must have the published column '{missing}'; it has not. Name the sanitised table.")
+    found = output_layout(sealed)
+    for missing in found.names:
+        if missing not in header:
+            raise ColumnError(
+                f"{table} must have the published column '{missing}'; it has not. Name the sanitised table."
+            )
+    return found
 
 
 def read_label_codes(rows: pl.DataFrame, names: Sequence[str], columns: Sequence[Labels]) -> NDArray[np.int64]:
@@ -248,16 +175,6 @@ def read_label_codes(rows: pl.DataFrame, names: Sequence[str], columns: Sequence
         codes = text.cast(pl.Enum(labels), strict=False).to_physical().cast(pl.Int64)
         found.append(codes.fill_null(-1).to_numpy())
     return np.stack(found, axis=1)
-
-
-def _make_layout(sealed: SealedProtocol, sets: str) -> OutputLayout:
-    law, domain = sealed.mechanism, sealed.domain
-    names, labels = tuple(at.name for at in domain.attributes), tuple(at.labels for at in domain.attributes)
-    if sealed.outcomes:
-        return CodedLayout(law, names, labels, domain.combos, sealed.outcomes)
-    of_sets = IndicatorLayout if sets == "indicators" else MemberListLayout
-    way = of_sets if law.members else OutputLayout
-    return way(law, names, labels, domain.combos)
 
 
 def _categories(labels: Sequence[str]) -> pl.Series:

@@ -72,7 +72,7 @@ class RowSampler:
     def __init__(self, bound_table: BoundTable, spec: ReleaseSpec, watch: ProgressCallback | None = None) -> None:
         encoding = bound_table.encoding
         self.bound_table, self.sealed, self.spec = bound_table, bound_table.sealed, spec
-        self.layout: OutputLayout = output_layout(bound_table.sealed, spec.sets)
+        self.layout: OutputLayout = output_layout(bound_table.sealed)
         self.layout.refuse_taken(spec.keep)
         law, substitutes = bound_table.sealed.mechanism, bound_table.sealed.substitutes
         nothing = law.lists_inputs and law.anything_else is None and substitutes is None
@@ -135,7 +135,7 @@ class RowSampler:
                 yield published_frame(self.layout, piece.codes, piece.kept)
             return
         law = self.sealed.mechanism
-        packing = Packing(len(law.members), tuple(len(part.names) for part in law.parts), self.spec.keep)
+        packing = Packing(tuple(len(part.names) for part in law.parts), self.spec.keep)
         packed = (packing.pack(piece.codes, piece.kept) for piece in self._pieces())
         order = RowOrder.from_key(self.order_key)
         for rows in shuffle_rows(packed, self.rows, order, self.layout.rows_at_once, scratch):

@@ -150,16 +150,12 @@ class _Buckets:
 class Packing:
     """Drawn rows and kept columns as one frame with numbered columns, and back, in as few bytes as hold them."""
 
-    sets: int  # how many values a set may have, a bit each; 0 where outputs are no sets
-    parts: tuple[int, ...]  # how many outputs each part of the law has, where they are none
+    parts: tuple[int, ...]  # how many outputs each part of the law has
     kept: tuple[str, ...] = ()
 
     def pack(self, drawn: NDArray[Any], kept: pl.DataFrame | None) -> pl.DataFrame:
         """One frame of both."""
-        if self.sets:
-            series = [pl.Series(np.ascontiguousarray(bits)) for bits in np.packbits(drawn.astype(np.bool_), axis=1).T]
-        else:
-            series = [pl.Series(drawn[:, i].astype(np.min_scalar_type(n - 1))) for i, n in enumerate(self.parts)]
+        series = [pl.Series(drawn[:, i].astype(np.min_scalar_type(n - 1))) for i, n in enumerate(self.parts)]
         series += [] if kept is None else [kept.get_column(name) for name in self.kept]
         return pl.DataFrame({f"{i}": column for i, column in enumerate(series)})
 
@@ -167,8 +163,7 @@ class Packing:
         """What was packed."""
         series = rows.get_columns()
         split = len(series) - len(self.kept)
-        codes = np.column_stack([column.to_numpy() for column in series[:split]])
-        drawn = np.unpackbits(codes, axis=1, count=self.sets) if self.sets else codes
+        drawn = np.column_stack([column.to_numpy() for column in series[:split]])
         kept = dict(zip(self.kept, series[split:], strict=True))
         return drawn, pl.DataFrame(kept) if kept else None
 

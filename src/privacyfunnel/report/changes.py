@@ -45,7 +45,7 @@ class Change:
 
 
 def changes(joint: Joint, sealed: SealedProtocol) -> tuple[Change, ...]:
-    """One entry per published column; none for sets of values or if the table is too large."""
+    """One entry per published column; none if the table is too large."""
     try:
         found = _collect_changes(joint, sealed)
     except SizeError:

@@ -170,8 +170,7 @@ def prior_statement(sealed: SealedProtocol) -> str:
 
 def output_limit_statement(sealed: SealedProtocol, method: str) -> str:
     """Why only the limits of the promise are drawn."""
-    outputs = "possible sets of values" if sealed.mechanism.members else f"possible outputs of {method}"
-    return f"There are too many {outputs} to enumerate here. Only the limits of the promise are drawn."
+    return f"There are too many possible outputs of {method} to enumerate. Only the limits of the promise are drawn."
 
 
 def examples(sealed: SealedProtocol) -> list[tuple[str, str, str]]:
@@ -195,18 +194,12 @@ def change_statements(release: Release, *, listed: bool) -> list[str]:
     """What was done to rows and columns."""
     sealed, domain = release.design.sealed, release.design.sealed.domain
     paragraphs = []
-    if sealed.mechanism.members:
-        paragraphs.append(
-            "Each record is published as a set of values. The set contains the record's own value with probability one "
-            "half, and each other value by an independent draw."
-        )
-    else:
-        several = f", in all of {column_names(sealed)}" if len(domain.attributes) > 1 else ""
-        paragraphs.append(f"{format_percent(release.unchanged)} of the rows show the value they had{several}.")
-        if not sealed.mechanism.lists_inputs:
-            paragraphs.append("In the place of the others stand synthetic records, drawn from the published model.")
-        elif not listed:
-            paragraphs.append(f"The table of all replacements is too large for this page; it is in {PROTOCOL}.")
+    several = f", in all of {column_names(sealed)}" if len(domain.attributes) > 1 else ""
+    paragraphs.append(f"{format_percent(release.unchanged)} of the rows show the value they had{several}.")
+    if not sealed.mechanism.lists_inputs:
+        paragraphs.append("In the place of the others stand synthetic records, drawn from the published model.")
+    elif not listed:
+        paragraphs.append(f"The table of all replacements is too large for this page; it is in {PROTOCOL}.")
     hidden = [name or NAMELESS for name in (secret_name(sealed), *release.dropped)]
     sentences = [
         f"Published unchanged: {format_names(release.kept)}." if release.kept else "",
@@ -220,11 +213,6 @@ def change_statements(release: Release, *, listed: bool) -> list[str]:
 
 def publication_statement(sealed: SealedProtocol, *, drawn: bool) -> str:
     """How values become what is published, for everybody."""
-    if sealed.mechanism.members:
-        return (
-            "Each record is published as a set of values: its own with probability one half, every other one by an "
-            "independent draw."
-        )
     if not sealed.mechanism.lists_inputs:
         return (
             f"Each record is published as it is, or a synthetic one in its place, drawn from the model in {PROTOCOL}; "

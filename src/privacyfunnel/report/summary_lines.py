@@ -108,7 +108,8 @@ def _neighbours_text(sealed: SealedProtocol) -> str:
         return f"{who}: covered"
     if len(names) == 1 and not sealed.sees_secret:
         return f"{who}: covered, a record tells them nothing new"
-    return f"{who}: NOT covered ({hint('promise', 'srlip')} covers them)"
+    cover = f" ({hint('promise', 'srlip')} covers them)" if sealed.mechanism.lists_inputs else ""
+    return f"{who}: NOT covered{cover}"
 
 
 def _accuracy_text(release: Release) -> str:

@@ -98,7 +98,6 @@ class DrawJob:
     addresses: ById | ByAttempt
     read: tuple[str, ...]  # the columns that come, in this order
     keep: tuple[str, ...]
-    sets: str
     unknown: str
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
@@ -106,7 +105,7 @@ class DrawJob:
         import pyarrow as pa
 
         sealed, addresses, first = _load_protocol(self.protocol.value), self.addresses.begin(), 0
-        way = output_layout(sealed, self.sets)
+        way = output_layout(sealed)
         for batch in _merge_batches(batches, min(ROWS_TOGETHER, way.rows_at_once)):
             given = dict(zip(self.read, batch.columns, strict=True))
             rows = pl.DataFrame(given)

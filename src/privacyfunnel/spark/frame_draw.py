@@ -47,7 +47,7 @@ class FrameDraw:
         validate_columns(columns, df.columns, "published")
         validate_columns(spec.read_columns, df.columns, "named")
         spec.refuse_used((*columns, *sealed.domain.secret_columns))
-        output_layout(sealed, spec.sets).refuse_taken(spec.keep)
+        output_layout(sealed).refuse_taken(spec.keep)
         if row_id is not None:
             check_ids(df, row_id)
         rows, strangers = count_unknown_rows(df, sealed)
@@ -70,7 +70,7 @@ class FrameDraw:
     @property
     def names(self) -> tuple[str, ...]:
         """The columns that go out."""
-        return (*output_layout(self.sealed, self.spec.sets).names, *self.spec.keep)
+        return (*output_layout(self.sealed).names, *self.spec.keep)
 
     def draw_by_ids(self) -> Any:
         """The rows as a frame that is the same every time."""
@@ -92,7 +92,7 @@ class FrameDraw:
 
         read = tuple(dict.fromkeys((*self.columns, *self.spec.read_columns)))
         protocol, spec = _broadcast(self.df, self.sealed.to_text()), self.spec
-        job = DrawJob(protocol, addresses, read, spec.keep, spec.sets, spec.unknown)
+        job = DrawJob(protocol, addresses, read, spec.keep, spec.unknown)
         shown = [StringType()] * (len(self.names) - len(spec.keep))
         kinds = [*shown, *(self.df.schema[name].dataType for name in spec.keep), *[LongType()] * beside]
         schema = StructType([StructField(f"c{i}", kind) for i, kind in enumerate(kinds)])

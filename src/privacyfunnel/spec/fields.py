@@ -47,7 +47,6 @@ METHODS = (
     "forced-response",
     "chain",
     "randomised-response",
-    "unary-encoding",
     "conditional-reporting",
 )
 
@@ -110,7 +109,6 @@ OPTIONS: Mapping[str, Mapping[str, Option]] = {
     },
     "Published rows": {
         "as_": Option(choice(OUTCOMES, LABELS, VALUES), OUTCOMES, commands=DESIGNING),
-        "sets": Option(choice("column", "indicators"), "column", commands=DRAWING),
         "accept_kept": Option(FLAG, commands=DRAWING),
         "keep_order": Option(FLAG, commands=DRAWING),
         "with_shares": Option(FLAG, commands=DESIGNING),
@@ -192,8 +190,8 @@ HELP: Mapping[str, str] = {
     "statistics:queries.csv, statistics:weights.csv), balanced (statistics with 99 % of the information, "
     "or balanced:0.97). Default: statistics where possible.",
     "ordered": "A column with ordinal values: size=S,M,L. Numbers and bins need none.",
-    "method": "auto, optimal, real-or-synthetic, forced-response, chain, randomised-response, unary-encoding "
-    "or conditional-reporting. Default: auto, the optimum, or with too many combinations real or synthetic records "
+    "method": "auto, optimal, real-or-synthetic, forced-response, chain, randomised-response or "
+    "conditional-reporting. Default: auto, the optimum, or with too many combinations real or synthetic records "
     "(under a published model), a forced response, or a chain for information.",
     "chain_order": "For chain: the columns in the order in which they are published.",
     "gap": "Stop when the proof is within this many nats of the optimum.",
@@ -209,7 +207,6 @@ HELP: Mapping[str, str] = {
     "protected.",
     "as_": "outcomes: the most likely value, a code, and a codebook; labels: groups of values as text; values: "
     "original categories.",
-    "sets": "Write sets of values as one column, or as 0/1 indicators.",
     "accept_kept": "Publish kept columns, such as an id, without judging them: the promise then does not cover them.",
     "keep_order": "Publish the rows in the table's order, which may reveal the secret.",
     "with_shares": "Publish the exact shares of each published column in protocol.json as well.",

@@ -22,7 +22,10 @@ ALL_COLUMNS = "*"  # the key of merge_rare that stands for every published colum
 AUTO, NONE, ANY_ODDS = "auto", "none", "any"
 LEAST_PERCENT = 50  # a bare number from here on is a percentage; a smaller one may be a slip of the decimal point
 MOST_DIGITS = 12  # of a whole number
-REMOVED_METHODS = {"product": "optimal, which keeps more, or chain"}  # of earlier versions, and what replaces them
+REMOVED_METHODS = {  # of earlier versions, and what replaces them
+    "product": "optimal, which keeps more, or chain",
+    "unary-encoding": "optimal or forced-response, which estimate more closely",
+}
 
 Check = Callable[[str, Any], Any]  # field and value to the stored value
 Parse = Callable[[str, Sequence[str]], Any]  # field and texts of the command line to a value

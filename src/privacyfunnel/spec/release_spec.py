@@ -103,7 +103,6 @@ class ReleaseSpec:
     merge_secrets: Mapping[str, Any] = field(default_factory=dict)
 
     as_: str = OUTCOMES
-    sets: str = "column"
     accept_kept: bool = False
     keep_order: bool = False
     with_shares: bool = False

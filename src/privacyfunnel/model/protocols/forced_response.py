@@ -16,12 +16,11 @@ import numpy as np
 
 from privacyfunnel.arrays import FloatArray, IntArray, dense, entropy_terms
 from privacyfunnel.errors import DistributionError
-from privacyfunnel.model.comparisons import Comparisons, Leak
+from privacyfunnel.model.comparisons import Comparisons, Leak, pair_chunks
 from privacyfunnel.model.credal.clopper_pearson import SCALE
 from privacyfunnel.model.credal.credal_sets import CredalSets
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.protocols.channel_protocol import Labels
-from privacyfunnel.model.protocols.unary_encoding import chunks
 
 ROUNDING = 1e-9  # by how much the chances of a row may miss 1
 
@@ -63,7 +62,7 @@ class ForcedResponse:
                 f"A protocol must have a row per input; it has {len(self.record)}, the table {comparisons.inputs}."
             )
         largest, mass = Leak(0.0), comparisons.masses[comparisons.pairs][:, :, None]
-        for first, events, others in chunks(comparisons):
+        for first, events, others in pair_chunks(comparisons):
             of = mass[first : first + events.shape[0]]
             chances = self.output_chances(dense(events), of[:, 0]), self.output_chances(dense(others), of[:, 1])
             sizes = comparisons.leak_sizes(*chances, first)

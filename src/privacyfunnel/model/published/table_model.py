@@ -140,6 +140,17 @@ class TableModel(PublishedModel):
             raise DistributionError(
                 "The noise of a model must be as large as its ε asks for; the variance that is stated is smaller."
             )
+        if self.counts is not None and not self._follows_counts:
+            raise DistributionError("A model must be what its noisy counts make of it; this one is another.")
+
+    @property
+    def _follows_counts(self) -> bool:
+        """Whether the weights are those that the noisy counts make, but for the last bit of floats."""
+        assert self.counts is not None
+        fitted = fit_groups(self.counts, self.rows if () in self.groups else None)
+        return fitted.shape == self.weights.shape and bool(
+            (np.abs(fitted - self.weights) <= 1 + (ROUNDING - 1) * fitted).all()
+        )
 
     def joint(self, attributes: tuple[Attribute, ...], combos: IntArray, secret_name: str) -> Joint:
         """p̃ over these values."""
@@ -172,6 +183,11 @@ def noise_variance(rate: Fraction) -> float:
     return 2 * t / (1 - t) ** 2
 
 
+def noise_rate(variance: float) -> float:
+    """The rate of discrete Laplace noise of this variance: cosh r = 1 + 1 / Var Z."""
+    return math.acosh(1 + 1 / variance)
+
+
 def fit_weights(cells: FloatArray, variance: FloatArray) -> IntArray:
     """p̃ in integers from noisy counts c × a, whose noise has these variances."""
     row, column = (np.maximum(cells.sum(axis=axis), 1.0) for axis in (1, 0))
@@ -186,6 +202,15 @@ def fit_weights(cells: FloatArray, variance: FloatArray) -> IntArray:
     fitted *= (row / fitted.sum(axis=1))[:, None]
     weights: IntArray = np.maximum(1, np.rint(fitted * (UNIT / fitted.sum()))).astype(np.int64)
     return weights
+
+
+def fit_groups(counts: MeasuredCounts, rows: int | None) -> IntArray:
+    """p̃ of the groups that were counted and, where n is given, of the secrets that are not listed: as everybody."""
+    cells, variance = counts.cells.astype(np.float64), counts.variance
+    if rows is not None:  # as many as n leaves
+        share = max(rows - float(cells.sum()), few_rows(rows)) / max(float(cells.sum()), 1.0)
+        cells, variance = np.vstack([cells, share * cells.sum(axis=0)]), np.vstack([variance, variance[:1]])
+    return fit_weights(cells, variance)
 
 
 def few_rows(rows: int) -> float:

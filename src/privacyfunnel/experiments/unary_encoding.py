@@ -1,23 +1,20 @@
-"""Unary encoding: a protocol that publishes sets of values."""
+"""Optimised unary encoding, which the paper compares with: a protocol that publishes sets of values."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from privacyfunnel.arrays import FloatArray, Matrix, dense
-from privacyfunnel.errors import DistributionError, ParameterError
-from privacyfunnel.model.comparisons import Comparisons, Leak, leak_sizes
+from privacyfunnel.arrays import FloatArray, dense
+from privacyfunnel.designs.baselines import LARGEST_ALPHA, calibrate
+from privacyfunnel.model.comparisons import Comparisons, Leak, leak_sizes, pair_chunks
 from privacyfunnel.model.credal.credal_sets import CredalSets
-from privacyfunnel.model.credal.unary_encoding_bounds import ratio_bounds
 from privacyfunnel.model.information import entropy
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.protocols.channel_protocol import Labels
+from privacyfunnel.model.promises import Promise
 
-LARGEST_ALPHA = 700.0  # beyond it only α = ∞: e^α must be a float, and chances of e^-700 are beyond any sampler
 _CHUNK = 1 << 20  # entries of a dense array that are worked on at a time
 
 
@@ -31,15 +28,6 @@ class UnaryEncoding:
 
     a: int  # how many values there are
     alpha: float
-    outputs: tuple[Labels, ...] = ()  # what the members of a set are called, one label per published column
-
-    def __post_init__(self) -> None:
-        if not (0 <= self.alpha <= LARGEST_ALPHA or self.alpha == math.inf):
-            raise ParameterError(f"α must be between 0 and {LARGEST_ALPHA:g}, or infinite; it is {self.alpha}.")
-        outputs = self.outputs or tuple((str(x),) for x in range(self.a))
-        if len(outputs) != self.a or self.a < 1:
-            raise DistributionError(f"Labels must match the values; {len(outputs)} label {self.a}.")
-        object.__setattr__(self, "outputs", outputs)
 
     @property
     def sees_secret(self) -> bool:
@@ -52,10 +40,6 @@ class UnaryEncoding:
         loss = math.exp(-self.alpha)
         return loss / (1 + loss)
 
-    def fits(self, joint: Joint) -> bool:
-        """Whether the values are as many as the joint has."""
-        return self.a == joint.a
-
     def worst(self, comparisons: Comparisons) -> Leak:
         r"""The set and pair of events with the largest :math:`|\ln \frac{1 + k P(y|E)}{1 + k P(y|F)}|`.
 
@@ -63,12 +47,8 @@ class UnaryEncoding:
         sorted by :math:`P(x|E)/P(x|F)`; for the smallest ratio it is a suffix. So a sort does for :math:`2^a` sets.
         At :math:`\alpha = \infty` only single values and the empty set are published.
         """
-        if comparisons.inputs != self.a:
-            raise DistributionError(
-                f"A protocol must have a value per input; it has {self.a}, the table {comparisons.inputs}."
-            )
         largest = Leak(0.0)
-        for first, events, others in chunks(comparisons):
+        for first, events, others in pair_chunks(comparisons):
             scales = None if comparisons.scales is None else comparisons.scales[first : first + events.shape[0]]
             size, row, output = self._worst_set(dense(events), dense(others), scales)
             if size > largest.epsilon or largest.output is None:
@@ -76,28 +56,8 @@ class UnaryEncoding:
         return largest
 
     def worst_credal_leak(self, sets: CredalSets) -> Leak:
-        """A pair of events and a number that no log-ratio exceeds, over all sets of values and all members of theirs.
-
-        At α = ∞ only single values and the empty set are published, and the number is the largest ratio itself.
-        """
-        if sets.inputs != self.a:
-            raise DistributionError(
-                f"A protocol must have a value per input; it has {self.a}, the table {sets.inputs}."
-            )
-        if self.alpha == math.inf:
-            return sets.worst(np.eye(self.a))
-        one, other, _ = ratio_bounds(sets, math.expm1(self.alpha))
-        sizes = np.log(sets.ratios(1 / one, 1 / other))
-        if not sizes.size:
-            return Leak(0.0)
-        return sets.leak(float(sizes.max()), int(sizes.argmax()), ())
-
-    def describe(self, leak: Leak, joint: Joint) -> str:
-        """The leak in words, the members of the set by their names."""
-        if leak.output is None:
-            return leak.describe(joint)
-        members = (" & ".join(self.outputs[x]) for x in leak.output)
-        return leak.describe(joint, " | ".join(members) or "(none)")
+        """The paper has no sets of priors."""
+        raise NotImplementedError
 
     def _worst_set(self, p: FloatArray, q: FloatArray, scales: FloatArray | None) -> tuple[float, int, tuple[int, ...]]:
         """The largest leak over rows of p and q and sets of columns: its size, row and set."""
@@ -155,12 +115,26 @@ class UnaryEncoding:
         return max(0.0, self.alpha / 2 - mean_log)
 
 
-def chunks(block: Comparisons) -> Iterator[tuple[int, Matrix, Matrix]]:
-    """The pairs of events a few at a time: the first pair's number, P(input | E) and P(input | F)."""
-    p = block.distributions
-    if not np.isfinite(p.data).all():
-        raise DistributionError("Every event that a promise compares must be able to happen; one is not.")
-    rows = max(1, _CHUNK // block.inputs)
-    for first in range(0, len(block.pairs), rows):
-        pairs = block.pairs[first : first + rows]
-        yield first, p[pairs[:, 0]], p[pairs[:, 1]]
+def unary_encoding(joint: Joint, promise: Promise) -> UnaryEncoding:
+    r"""The least random optimised unary encoding (OUE) that keeps the promise.
+
+    For a set y of values :math:`A_E(y) = P(X \in y|E)` and :math:`C = 1`, so that over all sets
+
+    .. math:: k \le \frac{e^{\varepsilon} - 1}{\max_{E,F} \sum_x \max(0, P(x|E) - e^{\varepsilon} P(x|F))}.
+    """
+    blocks = tuple(promise.comparisons(joint, False))
+
+    def member(alpha: float) -> UnaryEncoding:
+        return UnaryEncoding(joint.a, alpha)
+
+    def interval() -> tuple[float, float]:
+        bound = math.exp(min(promise.epsilon, LARGEST_ALPHA))
+        excess = 0.0
+        for block in blocks:
+            for _, events, others in pair_chunks(block):
+                p, q = dense(events), dense(others)
+                for more, less in ((p, q), (q, p)):
+                    excess = max(excess, float(np.maximum(more - bound * less, 0.0).sum(axis=1).max()))
+        return 0.0, (bound - 1) / excess if excess > 0 else math.inf
+
+    return calibrate("unary encoding", promise, blocks, promise.credal_sets(joint), member, interval)

@@ -1,0 +1,1 @@
+"""What `benchmarks/rivals.py` is made of: tables, arms, attackers and uses."""
