@@ -202,7 +202,7 @@ def people_sentences(found: Linkage, secret: str, columns: str) -> list[str]:
 def annex_rows(found: Linkage, shown: AttackerView, secret: str, columns: str, factor: str) -> list[tuple[str, str]]:
     """The three criteria of the Article 29 Working Party (WP216): the first two measured, the third bounded."""
     alone, link, _ = [*people_sentences(found, secret, columns), "", ""][:3]
-    linked = link if found.found is not None else "Not measured: too many possible records."
+    linked = f"Measured. {link}" if found.found is not None else "Not measured: too many possible records."
     inferred = f"Bounded: no record changes the probability of a value of {secret} by more than a factor of {factor}"
     guess = shown.guessing
     if guess is not None:
@@ -212,6 +212,6 @@ def annex_rows(found: Linkage, shown: AttackerView, secret: str, columns: str, f
         )
     return [
         ("Singling out: can a person's record be isolated?", f"Measured. {alone}"),
-        ("Linkability: can a record be linked to a person?", f"Measured. {linked}"),
+        ("Linkability: can a record be linked to a person?", linked),
         (f"Inference: can {secret} be deduced?", f"{inferred}."),
     ]

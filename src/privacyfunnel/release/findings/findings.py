@@ -90,7 +90,7 @@ def list_attackers(
     spent = 0.0 if model is None else float(model.epsilon)  # what the published model itself may tell whoever disagrees
     return (
         *_believers(sealed),
-        *([] if frequencies is None else [_frequencies(frequencies)]),
+        *([] if model is None else [_frequencies(frequencies)]),
         _population(sealed, people, not_for_people, spent),
         _columns(sealed, columns, spent),
         _classifier(sealed, classifier, spent),
@@ -126,9 +126,10 @@ def _believers(sealed: SealedProtocol) -> list[Attacker]:
     return found
 
 
-def _frequencies(leak: float) -> Attacker:
+def _frequencies(leak: float | None) -> Attacker:
     who = "somebody who knows the table's exact frequencies"
-    return Attacker(FREQUENCIES, who, None, leak, f"Not promised. Measured: {_size(leak)}.")
+    said = NOT_MEASURED if leak is None else f"Measured: {_size(leak)}."
+    return Attacker(FREQUENCIES, who, None, leak, f"Not promised. {said}")
 
 
 def _population(sealed: SealedProtocol, people: PopulationBound | None, why_not: str, spent: float) -> Attacker:
