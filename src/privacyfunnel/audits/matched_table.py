@@ -49,8 +49,8 @@ class MatchedTable:
         domain = sealed.domain
         if not sealed.mechanism.lists_inputs:
             raise ParameterError(
-                "Real or synthetic records are checked from the public files alone. Name the public folder, and no table. "
-                "Whether the noise of the tree model was drawn as stated is not checked: its file has no noisy counts."
+                "Real or synthetic records are checked from the public files alone. Name the public folder, and no "
+                "table. The noise of the tree model is not checked: the file does not state its noisy counts."
             )
         publish = tuple(at.name for at in domain.attributes)
         named = [b for b in bins if b.column in publish]
