@@ -125,6 +125,7 @@ def test_it_is_released_audited_and_estimated_from(method: str, people: Path, tm
     found = audit(protocol, people, sanitised=table)
     assert found.certified == pytest.approx(done.sealed.epsilon, abs=1e-9)
     assert found.draw is not None
+    assert found.people is done.findings.people is None  # groups of this promise are not priced for a population
     assert estimate(protocol, table, columns=["a"]).tables
 
 

@@ -113,7 +113,8 @@ def test_no_table_is_compared_with_it_and_no_promise_is_advised_that_it_cannot_k
     people().write_csv(tmp_path / "people.csv")
     failed = run("audit", folder / "out" / "public", tmp_path / "people.csv")
     assert failed.returncode == 2
-    assert "Leave out the table" in failed.stderr
+    assert "Name the public folder, and no table" in " ".join(failed.stderr.split())
+    assert "noise of the tree model" in " ".join(failed.stderr.split())
     assert _neighbours_text(load(folder)[0]).endswith("NOT covered")
 
 

@@ -49,9 +49,8 @@ class MatchedTable:
         domain = sealed.domain
         if not sealed.mechanism.lists_inputs:
             raise ParameterError(
-                "A table is compared with protocols that list its values; this one publishes records that are real or "
-                "synthetic by its model, and its promise is checked from the file alone. Leave out the table. Whether "
-                "the model was made with noise cannot be checked: the file does not state its noisy counts."
+                "Real or synthetic records are checked from the public files alone. Name the public folder, and no "
+                "table. The noise of the tree model is not checked: the file does not state its noisy counts."
             )
         publish = tuple(at.name for at in domain.attributes)
         named = [b for b in bins if b.column in publish]

@@ -67,7 +67,7 @@ class Audit:
     secret_named: bool = False  # whether the auditor named the secret, or the file alone did
     claims: Claims | None = None  # what the file states beside its promise
     signer: Signer | None = None  # who signed the files; None where nobody did
-    people: PopulationBound | None = None  # ε for the population; None where the table is too large to compute it
+    people: PopulationBound | None = None  # ε for the population; None where it was not computed
     noise: NoiseAudit | None = None  # of a private design, on these counts; None for any other protocol
     file: FileAudit | None = None  # None where no sanitised table was given
     table_leak: float | None = None  # of records at the table's own frequencies, where the prior is a published model
@@ -164,11 +164,6 @@ def audit(
     else:
         sealed, signer = load_signed_protocol(made, None, signed_by) if made else (_sealed(release), None)
     check_secret(sealed, secret)
-    if not sealed.mechanism.lists_inputs:
-        raise ParameterError(
-            "Real or synthetic records are checked from the public files alone, and their table adds nothing. Name the "
-            "public folder, and no table."
-        )
     sealed.domain.check_secrets(merges)
     original = open_source(table, dialect)
     found = MatchedTable.match(original, sealed, bins, merges)

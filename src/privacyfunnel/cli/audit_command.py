@@ -320,7 +320,7 @@ _NOT_NAMED = "as the protocol file states; name the secret column with --secret 
 def _population_facts(found: Audit, *, named: bool) -> list[tuple[str, str]]:
     """What holds for those whom the rows stand for."""
     if found.people is None:
-        return [("people", "ε for the population was not computed: the table is too large")]
+        return [("people", "ε for the population was not computed: too many numbers, or a promise of another package")]
     told = [("people", found.people_text)]
     alone = found.people.rare_alone
     told += [("rare", alone)] if alone else []
