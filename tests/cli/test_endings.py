@@ -84,12 +84,9 @@ def test_pictures_with_exact_shares_are_for_their_owner_only(some: Path, tmp_pat
     columns = {"secret": "income", "publish": "sex"}
     for into, more in ((exact, []), (noisy, ["--prior=model", "--again"])):
         assert run(*sanitise(some, into, *more, **columns)).returncode == 0
-    for folder, release, more in (
-        ("holder", exact, []),
-        ("analyst", noisy, []),
-        ("owner", noisy, ["--original", some]),
-    ):
-        done = run("estimate", release, "--into", tmp_path / folder, *more, umask=0o022)
+    for folder, release, original in (("holder", exact, []), ("analyst", noisy, []), ("owner", noisy, [some])):
+        compared = [word for path in original for word in ("--original", path)]
+        done = run("estimate", release, "--into", tmp_path / folder, *compared, umask=0o022)
         assert done.returncode == 0, done.stderr
     assert set(modes(tmp_path / "holder").values()) == {0o600}  # a mechanism made from exact shares shows them
     assert set(modes(tmp_path / "analyst").values()) == {0o644}
