@@ -69,6 +69,8 @@ def measure_flow(*options: str) -> Flow:
             "1",
             "--into",
             f"{folder}/out",
+            "--seed",  # which labels the noise names decides how far the data goes
+            "1",
         ]
         sys.setprofile(flow)
         try:

@@ -368,7 +368,7 @@ def test_the_command_designs_applies_and_sanitises(told: Any, people: pl.DataFra
     key = RowKey.generate()
     key.save(tmp_path / "key")
     ids = ["--row-id", "id", "--key-file", tmp_path / "key", "--keep", "id", "--accept-kept", "--format", "csv"]
-    code, said, _ = told("apply", protocol, table, *ids, "--into", tmp_path / "rows")
+    code, said, _ = told("apply", protocol, table, *ids, "--details", "--into", tmp_path / "rows")
     assert code == 0
     assert "drawn as before" in said
     here = privacyfunnel.apply(

@@ -350,7 +350,6 @@ def test_a_table_that_was_not_drawn_from_the_protocol_is_found_out(adult: Path, 
     [
         (["sanitize"], "No such command 'sanitize'. Did you mean 'sanitise'?"),
         (["solve"], "Missing argument"),
-        (["solve", "counts.csv"], "A promise needs its ε; none was given. Add --epsilon 1."),
         (["solve", "counts.csv", "--epsilon", "1", "--fast"], "--fast"),
         (["solve", "counts.csv", "--epsilon", "1", "--gap", "0"], "gap must be a finite number above 0"),
         (

@@ -212,7 +212,7 @@ def test_a_private_design_publishes_no_exact_shares(tmp_path: Path) -> None:
     PEOPLE.write_csv(table)
     told("scan", table, "--secret", "ill", "--domain", domain)
     private = ("--domain", domain, "--into", tmp_path / "out")
-    asked = ["sanitise", "--prior=table", table, "-s", "ill", "-p", "colour", "-e", 1, *private, "--with-shares"]
+    asked = ["sanitise", table, "-s", "ill", "-p", "colour", "-e", 1, *private, "--with-shares"]
     refused(asked, "ParameterError", "exact shares would undo that")
     assert not (tmp_path / "out").exists()
 

@@ -67,7 +67,8 @@ class Method:
         check_orders(orders, joint)
         options = replace(options, orders=orders, use=options.use.with_orders(orders))
         if not self.serves(options.use):
-            others = _format_choices([name for name, other in METHODS.items() if other.serves(options.use)])
+            without_model = (other for other in METHODS.values() if other.make is not _refuse_without_model)
+            others = _format_choices([other.name for other in without_model if other.serves(options.use)])
             raise ParameterError(
                 f"{self.name} is not made for '{options.use.full_name}'; leave out {hint('use')}, or use the method "
                 f"{others}."

@@ -191,8 +191,7 @@ def apply(
     secret, where the rows carry it.
     """
     from privacyfunnel.release.row_sampler import RowSampler
-    from privacyfunnel.tables.readers.lazy_frames import frame_table
-    from privacyfunnel.tables.readers.persons import frame_by_persons
+    from privacyfunnel.tables.readers.lazy_frames import frame_by_persons, frame_table
 
     spec = combine(spec, keep=keep, unknown=unknown, row_id=row_id, key_file=key_file, bins=bins)
     sealed, signer = load_verified(protocol, spec)

@@ -141,8 +141,7 @@ def design(
     The spec and its shorthand mean what they mean for `sanitise`, where each is explained. Where the frame has a row
     per combination, the spec's `counts` is the column with the number of rows of each.
     """
-    from privacyfunnel.tables.readers.lazy_frames import count_in_engine, frame_table
-    from privacyfunnel.tables.readers.persons import frame_by_persons
+    from privacyfunnel.tables.readers.lazy_frames import count_in_engine, frame_by_persons, frame_table
 
     spec = combine(
         spec,

@@ -78,8 +78,7 @@ def sanitise(
     keep
         Columns to publish unchanged, with `prior="table"`. The promise is about them and what is published together.
     """
-    from privacyfunnel.tables.readers.lazy_frames import frame_table
-    from privacyfunnel.tables.readers.persons import frame_by_persons
+    from privacyfunnel.tables.readers.lazy_frames import frame_by_persons, frame_table
 
     spec = combine(
         spec,

@@ -20,7 +20,6 @@ from itertools import pairwise
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray
-from privacyfunnel.engine.lp.highs import INF, Programme
 from privacyfunnel.errors import SolverError
 
 EDGES = 0.0, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0  # of the segments of a_k
@@ -40,6 +39,8 @@ def solve_replacement(
 ) -> Replacement:
     """The best replacement for classes with these shares; `margins` are ρ d_F − d_E and `excess` x, classes × pairs;
     `fewest` is η and `interior` μ."""
+    from privacyfunnel.engine.lp.highs import INF, Programme  # slow to import, and of use for these records only
+
     k, pairs = excess.shape
     programme = Programme(solver="ipm", run_crossover="off", presolve="on")
     rows = k * pairs

@@ -148,6 +148,7 @@ def measure_tree(
     table: CodedTable, epsilon: Fraction, source: Callable[[Fraction], NoiseSource], fixed: Sequence[Edge] = ()
 ) -> TreeMeasurement:
     """Measure a table with noise from this source; `fixed` are edges that public knowledge asks for."""
+    _grow_forest(len(table.attributes), fixed, (), 0)  # a circle is refused before any noise is drawn
     plan = NoisePlan.divide(epsilon, table.rows, len(table.attributes), len(fixed))
     noise = source(plan.rate)
     pairs = tuple(add_noise(table.count([j], by_secret=True), noise) for j in range(len(table.attributes)))

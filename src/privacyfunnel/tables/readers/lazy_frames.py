@@ -6,14 +6,15 @@ frame of rows that were drawn already: whoever evaluates it twice sees the same 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import narwhals as nw
 import polars as pl
 
 from privacyfunnel.arrays import IntArray
-from privacyfunnel.errors import TableError
+from privacyfunnel.errors import ParameterError, TableError
+from privacyfunnel.hints import hint
 from privacyfunnel.names import unique_label, validate_columns
 from privacyfunnel.tables.coding.bin_syntax import parse_bins
 from privacyfunnel.tables.coding.bins import Bins
@@ -22,6 +23,7 @@ from privacyfunnel.tables.coding.encoding import contingency_from_counts, encode
 from privacyfunnel.tables.coding.merges import Merge
 from privacyfunnel.tables.readers.eager_frames import FrameTable
 from privacyfunnel.tables.readers.formats import DEFAULT_TEXT_FORMAT, PLAIN_NUMBERS, NumberFormat, TextFormat
+from privacyfunnel.tables.readers.persons import PersonTable, reduce_to_persons
 from privacyfunnel.tables.readers.table_interface import Table
 
 
@@ -116,3 +118,16 @@ def contingency_from_frame(
     publish = [publish] if isinstance(publish, str) else publish
     found = count_in_engine(table, secret, publish, asked, merges)
     return found or encode(table, secret=secret, publish=publish, bins=asked, merges=merges).contingency
+
+
+def frame_by_persons(
+    table: FrameTable | LazyTable, person: str | None, which: str | None, columns: Sequence[str]
+) -> FrameTable | LazyTable:
+    """A frame of which each person is one row, where a column tells them apart; `columns` are those that are used."""
+    if reduce_to_persons(table, person, which) is table or person is None:
+        return table
+    if not isinstance(table, FrameTable):
+        raise ParameterError(f"{hint('person')} needs a frame in memory; this one is lazy. Collect it first.")
+    used = [name for name in dict.fromkeys(columns) if name in table.columns]
+    frame = table.frame[PersonTable.from_table(table, person, which).places(used)]
+    return replace(table, frame=nw.maybe_reset_index(frame) if table.index_names is None else frame)

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-import narwhals as nw
 import polars as pl
 from polars import selectors
 
@@ -20,9 +19,7 @@ from privacyfunnel.hints import hint
 from privacyfunnel.names import unique_label, validate_columns
 from privacyfunnel.tables.coding.row_hashes import id_texts
 from privacyfunnel.tables.readers.column_selection import require_columns, select_columns
-from privacyfunnel.tables.readers.eager_frames import FrameTable
 from privacyfunnel.tables.readers.formats import TextFormat
-from privacyfunnel.tables.readers.lazy_frames import LazyTable
 from privacyfunnel.tables.readers.table_interface import Table, TableWrapper
 
 WHICH = ("first", "last")
@@ -82,19 +79,6 @@ class PersonTable(TableWrapper):
                 "leave out what changes."
             )
         return rows
-
-
-def frame_by_persons(
-    table: FrameTable | LazyTable, person: str | None, which: str | None, columns: Sequence[str]
-) -> FrameTable | LazyTable:
-    """A frame of which each person is one row, where a column tells them apart; `columns` are those that are used."""
-    if reduce_to_persons(table, person, which) is table or person is None:
-        return table
-    if not isinstance(table, FrameTable):
-        raise ParameterError(f"{hint('person')} needs a frame in memory; this one is lazy. Collect it first.")
-    used = [name for name in dict.fromkeys(columns) if name in table.columns]
-    frame = table.frame[PersonTable.from_table(table, person, which).places(used)]
-    return replace(table, frame=nw.maybe_reset_index(frame) if table.index_names is None else frame)
 
 
 def reduce_to_persons(table: Table, person: str | None, which: str | None) -> Table:
