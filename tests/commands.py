@@ -85,7 +85,7 @@ def said(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, 
 def found_by(capsys: pytest.CaptureFixture[str], *words: object) -> Any:
     """The JSON that the command prints, within this process."""
     code, out, err = said(capsys, *words, "--json")
-    assert (code, err) == (0, "")
+    assert (code, err) == (0, ""), err
     return json.loads(out)
 
 

@@ -54,7 +54,18 @@ def test_a_promise_a_use_and_a_method_of_another_package_are_asked_for_by_name(i
     assert (best["promise"], best["use"], best["method"]) == ("EveryoneElse", "neighbours", "optimal")
     assert 0 < best["certified"] <= 1
     assert best["value"] <= best["bound"] + 1e-6
-    again = run(people, installed, "sanitise", "release.toml", "--method", "shy-response", "--into", "shy", "--again")
+    again = run(
+        people,
+        installed,
+        "sanitise",
+        "release.toml",
+        "--method",
+        "shy-response",
+        "--into",
+        "shy",
+        "--again",
+        "--details",
+    )
     assert again.returncode == 0, again.stderr
     assert "shy-response" in again.stdout
     assert "for neighbours" not in again.stderr

@@ -77,7 +77,7 @@ OPTIONS: Mapping[str, Option] = {
     "with shares": Option("with shares", ("--with-shares",)),
     "bins": Option("publish", BINS, {"publish": ("n",), "known": _bin}),
     "two columns": Option("publish", (), TWO),
-    "average": Option("average", ("--average", 0.02)),
+    "average": Option("average", ("--average", 0.02, "--anyway")),
     "excel safe": Option("excel safe", ("--excel-safe",)),
     "format parquet": Option("format", ("--format", "parquet")),
     "format arrow": Option("format", ("--format", "arrow")),

@@ -53,13 +53,13 @@ def typical_values() -> Population:
 
 
 def rare_secrets() -> Population:
-    """Two common secrets, a rare one that every sample meets, and 75,000 of which a sample meets one in five hundred.
+    """Two common secrets, a rare one that every sample meets, and 100,000 of which a sample meets one in five hundred.
 
-    Of these 150 have a row in a sample of 2,000, as many as the rare one has rows. In the population the rare one has
-    nearly all people of those secrets that were met, and one value: what a sample says of them together is not so.
+    Of these 200 have a row in a sample of 2,000, twice as many as the rare one has rows. In the population the rare one
+    has nearly all people of those secrets that were met, and one value: what a sample says of them together is not so.
     """
-    values, often, seldom = 6, 150.0, 75_000
-    others = np.eye(values)[1 + np.arange(seldom) % (values - 1)] * often / seldom
+    values, often, seldom = 6, 100.0, 100_000
+    others = np.eye(values)[1 + np.arange(seldom) % (values - 1)] * 2 * often / seldom
     return Population(np.vstack([np.full((2, values), 850 / values), [often, *[0.0] * (values - 1)], others]), 2_000)
 
 

@@ -43,9 +43,9 @@ def wrap_command(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Main, l
 def test_the_adversary_finds_secrets_that_are_joined_by_the_index(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
     fit = pf.Sanitiser.fit
 
-    def fit_by_label(self: pf.Sanitiser, X: Any, s: Any = None) -> pf.Sanitiser:
+    def fit_by_label(self: pf.Sanitiser, X: Any, y: Any = None, *, s: Any = None) -> pf.Sanitiser:
         listed = list(s)
-        return fit(self, X, [listed[label] for label in X.index])
+        return fit(self, X, y, s=[listed[label] for label in X.index])
 
     assert not attack(f"{case}, pandas, shuffled index").broken
     monkeypatch.setattr(pf.Sanitiser, "fit", fit_by_label)

@@ -98,7 +98,7 @@ def test_a_confidence_that_is_none_is_refused_before_anything_is_written(
 
 
 def test_a_scan_says_what_rare_secrets_cost(table: Path) -> None:
-    done = run("scan", table, "--secret", "job")
+    done = run("scan", table, "--secret", "job", "--details")
     assert done.returncode == 0, done.stderr
     match = re.search(r"may be that of ([\d.]+) % of spy \(95 % confidence\)", done.stdout)
     assert match

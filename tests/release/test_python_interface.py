@@ -12,6 +12,7 @@ import pytest
 
 import privacyfunnel as pf
 from privacyfunnel.errors import ColumnError, OutputError, ParameterError
+from privacyfunnel.notebook_html import MOST_ROWS
 from tests.commands import files_of
 
 N = 240
@@ -167,7 +168,9 @@ def test_hints_of_types_can_be_read(name: str) -> None:
 def test_what_a_notebook_shows_is_short(release: pf.Release) -> None:
     frame = pl.DataFrame(PEOPLE)
     for value in (release.sealed, pf.scan(frame, secret="ill"), release.posterior(), release.apply(frame)):
-        assert len(repr(value)) < 1500
+        lines = repr(value).splitlines()
+        assert len(lines) <= 1 + MOST_ROWS
+        assert max(map(len, lines)) < 150
         assert value._repr_html_().startswith("<div>")
 
 

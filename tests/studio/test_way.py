@@ -46,6 +46,13 @@ def at(tab: Tab, step: str) -> None:
     tab.go(str(tab.run("location.origin + '/s/' + document.body.dataset.session + '/'")) + step)
 
 
+def design_from_table(tab: Tab) -> None:
+    """Choose the exact prior: a published model needs more rows than these tests have."""
+    at(tab, "promise")
+    tab.click("input[name=prior][value=table]")
+    saved(tab)
+
+
 @pytest.fixture(scope="module")
 def published(studio: Running, chromium: Browser, people: Path, tmp_path_factory: pytest.TempPathFactory) -> Tab:
     """A tab that went the whole way, with an uploaded table."""
@@ -69,9 +76,7 @@ def published(studio: Running, chromium: Browser, people: Path, tmp_path_factory
     saved(tab)
     on(tab, "cost")
     tab.shows("A published model needs more rows")  # 600 are too few
-    at(tab, "promise")
-    tab.click("input[name=prior][value=table]")
-    saved(tab)
+    design_from_table(tab)
     on(tab, "cost")
     tab.until(DONE)
     on(tab, "publish")
@@ -207,6 +212,7 @@ def test_nothing_is_published_before_everything_is_ticked(tab: Tab, studio: Runn
     role(tab, "job", "secret")
     role(tab, "town", "publish")
     saved(tab)
+    design_from_table(tab)
     at(tab, "publish")
     tab.shows("This is not promised")
     cookie = "; ".join(f"{c['name']}={c['value']}" for c in tab.call("Network.getCookies")["cookies"])
@@ -227,6 +233,7 @@ def test_a_search_can_be_stopped_and_its_best_so_far_taken(tab: Tab, studio: Run
     for column in ("education", "race"):
         role(tab, column, "publish")
     saved(tab)
+    design_from_table(tab)
     at(tab, "cost")
     tab.until("document.querySelector('form[action$=best] button') !== null")  # a first result; the search goes on
     tab.click("form[action$=stop] button")
@@ -248,6 +255,7 @@ def test_a_studio_that_is_killed_while_it_publishes_leaves_nothing_half_written(
         role(tab, "job", "secret")
         role(tab, "town", "publish")
         saved(tab)
+        design_from_table(tab)
         at(tab, "publish")
         tab.shows("This is not promised")
         out = tmp_path / "new" / "out"

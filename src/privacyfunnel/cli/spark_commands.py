@@ -15,7 +15,7 @@ from privacyfunnel.cli.apply_command import format_summary as applied_told
 from privacyfunnel.cli.design_command import content as designed_content
 from privacyfunnel.cli.design_command import format_summary as designed_told
 from privacyfunnel.cli.design_command import protection_facts
-from privacyfunnel.cli.release_summary import format_details
+from privacyfunnel.cli.release_summary import Details, format_details
 from privacyfunnel.cli.spec_options import Given, SpecCommand, build_spec, fields_of, takes_spec
 from privacyfunnel.spec import FIELDS
 
@@ -86,6 +86,7 @@ def apply(
     given: Given,
     query: SelectOption = None,
     format_: FormatOption = SparkFormat.PARQUET,
+    details: Details = False,
     as_json: Json = False,
 ) -> None:
     """Draw the rows of a table from a protocol that was designed before, on the cluster."""
@@ -99,7 +100,7 @@ def apply(
         df = spark_session.read_table(session, table, query, spec.delimiter)
         found = folders.apply_to_folder(sealed, df, spec, OutputFiles(into, format_.value, spec.force))
     found = replace(found, protocol_file=protocol, signer=signer)
-    answer(as_json, applied_content(found), applied_told(found))
+    answer(as_json, applied_content(found), applied_told(found, details=details))
 
 
 @commands.command(cls=SpecCommand)

@@ -53,7 +53,7 @@ class Posterior(ShowsFacts):
     prior: FloatArray  # the estimated distribution of the original values
 
     def _facts(self) -> list[tuple[str, str]]:
-        rows = [str(i) for i in self.outputs.rows()[:MOST_ROWS]]
+        rows = [f"{' & '.join(map(str, labels))} ({n}) " for *labels, n in self.outputs.rows()[:MOST_ROWS]]
         return [
             (name, ", ".join(f"{' & '.join(self.values[x])} {p[x]:.3f}" for x in p.argsort()[::-1][:3] if p[x] > 0))
             for name, p in zip(rows, self.probabilities, strict=False)
