@@ -23,7 +23,7 @@ from privacyfunnel.formatting import format_epsilon, format_factor, format_perce
 from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.names import format_names
+from privacyfunnel.names import OTHER, format_names
 from privacyfunnel.release.findings.rare_values import FEW, format_rare_values
 
 if TYPE_CHECKING:
@@ -163,6 +163,7 @@ def warnings(release: Release) -> list[str]:
     if not release.sealed.has_noisy_design:
         rare = format_rare_values(release.joint)
         found += [f"{rare}; {hint('merge_rare', FEW)} merges rare values"] if rare else []
+    found += _unnamed_values(release.sealed)
     found += [release.findings.poor_model] if release.findings.poor_model else []
     found += [release.findings.knows_better] if release.findings.knows_better else []
     found += [release.sparse] if release.sparse else []
@@ -171,6 +172,17 @@ def warnings(release: Release) -> list[str]:
         found.append(f"a longer {hint('time_limit')} might be more accurate")
     more = len(found) - MOST_WARNINGS
     return found if more <= 0 else [*found[:MOST_WARNINGS], f"and {more} more, in the report"]
+
+
+def _unnamed_values(sealed: SealedProtocol) -> list[str]:
+    """That labels which few rows have are not named, where labels were found through noise."""
+    rest = sealed.domain.rest
+    named = [
+        f"{len(at.labels) - 1} of {at.name}" for at in sealed.domain.attributes if rest.get(at.name) == at.labels[-1]
+    ]
+    if not named or not sealed.has_noisy_design:
+        return []
+    return [f"only common values are named ({', '.join(named)}), others become '{OTHER}'; {hint('domain')} names all"]
 
 
 def drift_text(found: Applied) -> str:
