@@ -362,3 +362,14 @@ def test_the_noisy_counts_are_of_the_labels_as_they_are_shown(odd: int) -> None:
     own[attribute.labels.index(rest)] += len(shown) - own.sum()
     off = (model.counts.cells.sum(axis=0) - own) / np.sqrt(model.counts.variance.sum(axis=0))
     assert np.abs(off).max() < 6
+
+
+def test_labels_of_two_columns_are_named_at_the_sizes_at_which_those_of_one_are() -> None:
+    rng = np.random.default_rng(0)
+    n = 6000
+    secrets = rng.choice(["a", "b", "c", "d"], n, p=[0.4, 0.3, 0.2, 0.1])
+    like = np.where(rng.random(n) < 0.4, secrets, rng.choice(["a", "b", "c", "d"], n))
+    people = pl.DataFrame({"s": secrets, "x": like, "z": rng.choice(["t", "u", "v"], n, p=[0.5, 0.3, 0.2])})
+    found = design(people, ReleaseSpec(secret="s", publish=("x", "z"), epsilon=1, seed=3))
+    assert all(len(attribute.labels) >= 3 for attribute in found.domain.attributes)
+    assert found.certified_total <= 1

@@ -51,7 +51,7 @@ LEAST_SHARE, LARGEST_SHARE = Fraction(1, 20), Fraction(1, 2)  # of the whole ε 
 LEAST_SHARE_TO_FIND_LABELS = Fraction(3, 40)  # … where it finds labels …
 NOISE_A_CELL = 20  # … and within these so much that the noise is a tenth of the rows: 2 / ε_c a cell
 ROWS_TO_FIND_LABELS = 2000  # over n: the ε_c at which a count of n / 50 shows that its label is no one's
-FOR_LABELS = Fraction(1, 20)  # of the whole ε, where the labels of several columns are found …
+FOR_LABELS, MOST_FOR_LABELS = Fraction(1, 20), Fraction(1, 4)  # of the whole ε, where those of several are found …
 FOR_OTHERS = Fraction(1, 5)  # … and of ε_c, for what became `other`, where those of one are
 LARGEST_TOTAL = 30  # with which labels are found: chances below 1e-24 are not told apart
 LEAST_LEFT = Fraction(1, 1000)  # of ε for the records
@@ -212,13 +212,15 @@ class _Budget:
         """ε_c where the counts themselves say which labels are public."""
         return self.fixed or self._between(LEAST_SHARE_TO_FIND_LABELS, Fraction(ROWS_TO_FIND_LABELS, self.rows))
 
-    @property
-    def for_labels(self) -> Fraction:
-        """ε by which the labels of several columns are found."""
-        return self.total * FOR_LABELS if self.fixed is None else self.fixed / 4
+    def for_labels(self, columns: int) -> Fraction:
+        """ε by which the labels of several columns are found: as sure of each as if it were the only one."""
+        if self.fixed is not None:
+            return self.fixed / 4
+        wanted = columns * (1 - FOR_OTHERS) * Fraction(ROWS_TO_FIND_LABELS, self.rows)
+        return self._between(FOR_LABELS, wanted, MOST_FOR_LABELS)
 
-    def _between(self, least: Fraction, wanted: Fraction) -> Fraction:
-        share = max(self.total * least, min(self.total * LARGEST_SHARE, wanted))
+    def _between(self, least: Fraction, wanted: Fraction, most: Fraction = LARGEST_SHARE) -> Fraction:
+        share = max(self.total * least, min(self.total * most, wanted))
         return Fraction(f"{float(share):.3g}")
 
 
@@ -262,7 +264,8 @@ def _find_one(table: Contingency, budget: _Budget, noise: Noise, fewest: Mapping
 def _find_several(table: Contingency, budget: _Budget, noise: Noise, fewest: Mapping[str, int]) -> _NoisyTable:
     """Labels from counts of the secret with each column, then counts of all combinations of those that were found."""
     variable = table.published
-    source = noise(budget.for_labels / 2 / len(variable.codings))
+    for_labels = budget.for_labels(len(variable.codings))
+    source = noise(for_labels / 2 / len(variable.codings))
     tests = LabelTests(source.rate, budget.total, DELTA / len(variable.codings))
     rows = np.zeros(len(table.weights), dtype=bool)
     codings = []
@@ -278,9 +281,9 @@ def _find_several(table: Contingency, budget: _Budget, noise: Noise, fewest: Map
         codings.append(_show(coding, columns, counted[found].sum(axis=0), others, budget)[0])
         rows |= found
     coarse = table.recode(_product(codings))
-    epsilon = budget.for_cells(coarse.weights[rows].size, budget.for_labels)
+    epsilon = budget.for_cells(coarse.weights[rows].size, for_labels)
     cells, variance = _noisy(coarse.weights[rows], noise(epsilon / 2), budget)
-    spent = epsilon + budget.for_labels
+    spent = epsilon + for_labels
     return _NoisyTable(coarse, cells, variance, _labels(table, rows), spent, DELTA)
 
 
