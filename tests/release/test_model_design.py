@@ -4,6 +4,7 @@ import json
 import math
 import stat
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from itertools import product
@@ -24,6 +25,7 @@ from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.published.table_model import TableModel, fit_weights
 from privacyfunnel.release import model_design
 from privacyfunnel.release.apply import apply
+from privacyfunnel.report.summary_lines import warnings
 from privacyfunnel.spec import ReleaseSpec
 from privacyfunnel.tables.coding.domain_file import domain_from_text
 from tests.commands import refused, told
@@ -373,3 +375,16 @@ def test_labels_of_two_columns_are_named_at_the_sizes_at_which_those_of_one_are(
     found = design(people, ReleaseSpec(secret="s", publish=("x", "z"), epsilon=1, seed=3))
     assert all(len(attribute.labels) >= 3 for attribute in found.domain.attributes)
     assert found.certified_total <= 1
+
+
+def test_the_owner_is_told_how_many_values_are_named() -> None:
+    rng = np.random.default_rng(0)
+    n = 6000
+    rare = np.where(rng.random(n) < 0.05, rng.integers(0, 40, n).astype(str), rng.choice(["u", "v", "w"], n))
+    people = pl.DataFrame({"s": rng.choice(["a", "b"], n), "x": rare, "z": rng.choice(["no", "yes"], n)})
+    spec = ReleaseSpec(secret="s", publish=("x",), epsilon=1, seed=3)
+    told = [said for said in warnings(sanitise(people, spec)) if "named" in said]
+    assert len(told) == 1
+    assert told[0].startswith("only common values are named (3 of x), others become 'other'")
+    both = warnings(sanitise(people, replace(spec, publish=("z",))))
+    assert not any("named" in said for said in both)  # both values have names

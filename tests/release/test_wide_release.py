@@ -116,6 +116,7 @@ def test_no_table_is_compared_with_it_and_no_promise_is_advised_that_it_cannot_k
     assert "Name the public folder, and no table" in " ".join(failed.stderr.split())
     assert "noise of the tree model" in " ".join(failed.stderr.split())
     assert _neighbours_text(load(folder)[0]).endswith("NOT covered")
+    assert "srlip" not in (folder / "out" / "public" / "README.html").read_text()
 
 
 def test_slacks_that_are_not_proved_are_refused(made: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:

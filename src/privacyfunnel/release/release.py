@@ -255,10 +255,8 @@ class Release(PublishedTable):
             )
         elif len(domain.attributes) > 1 and not promise.guards_known_attributes:
             known = domain.attributes[0].name
-            found.append(
-                f"A neighbour who knows a person's {known} may learn any amount about their {secret}; "
-                f"{hint('promise', 'srlip')} covers neighbours."
-            )
+            cover = f"; {hint('promise', 'srlip')} covers neighbours" if self.sealed.mechanism.lists_inputs else ""
+            found.append(f"A neighbour who knows a person's {known} may learn any amount about their {secret}{cover}.")
         if domain.secrets_merged:
             found.append(f"Values of {secret} were merged: which of them it is is not protected.")
         found += kept_column_statements(

@@ -23,7 +23,7 @@ from privacyfunnel.formatting import format_epsilon, format_factor, format_perce
 from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.names import OTHER, format_names
+from privacyfunnel.names import OTHER, format_names, unique_label
 from privacyfunnel.release.findings.rare_values import FEW, format_rare_values
 
 if TYPE_CHECKING:
@@ -178,7 +178,9 @@ def _unnamed_values(sealed: SealedProtocol) -> list[str]:
     """That labels which few rows have are not named, where labels were found through noise."""
     rest = sealed.domain.rest
     named = [
-        f"{len(at.labels) - 1} of {at.name}" for at in sealed.domain.attributes if rest.get(at.name) == at.labels[-1]
+        f"{len(at.labels) - 1} of {at.name}"
+        for at in sealed.domain.attributes
+        if rest.get(at.name) == unique_label(OTHER, at.labels[:-1]) == at.labels[-1]
     ]
     if not named or not sealed.has_noisy_design:
         return []
