@@ -276,7 +276,6 @@ def about_others() -> Iterator[Instance]:
     yield Instance("distance-census", 8, partial(dirichlet, 5, 16), ask(ldp, "distance:squared", gap=1e-6))
     yield Instance("average-5x16", 8, partial(dirichlet, 5, 16), average(0.25))
     yield Instance("average-lip-5x12", 8, partial(dirichlet, 5, 12), average(0.25, LIP(1.0)))
-    yield Instance("chain-4-columns", 12, partial(adult_joint, "income", *FOUR), by_method("chain", LIP(1.0)))
 
 
 # -- what is switched off --------------------------------------------------------------------------------------------

@@ -27,9 +27,9 @@ from privacyfunnel.designs.optimal.optimum import optimal
 from privacyfunnel.mechanisms.sealing import seal
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LDP, LIP, Promise
-from privacyfunnel.model.published.noise import NOISES
+from privacyfunnel.model.published.noise import NOISES, noise_variance
 from privacyfunnel.model.published.noisy_counts import NoisyCounts
-from privacyfunnel.model.published.table_model import fit_weights, noise_variance
+from privacyfunnel.model.published.table_model import fit_weights
 from privacyfunnel.tables.readers.adult import adult_counts
 
 TABLES, ROWS, VALUES = 30, 16, 3  # of the small tables of attack (a)

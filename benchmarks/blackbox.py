@@ -27,7 +27,7 @@ RELEASES = (
     ("randomised-response", "lip", 0.5, "occupation", "education"),
     ("randomised-response", "ldp", 1.0, "sex", "education"),
     ("conditional-reporting", "lip", 0.5, "occupation", "education"),
-    ("chain", "lip", 0.5, "occupation", "race,sex"),
+    ("optimal", "lip", 0.5, "occupation", "race,sex"),
 )
 
 

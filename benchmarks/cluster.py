@@ -28,7 +28,7 @@ from privacyfunnel.tables.readers.adult import write_adult_csv
 ROWS = int(os.environ.get("ROWS", "10000000"))
 TURNS = 3
 GOAL = 1.3
-SECRET, PUBLISH, CHAIN = "occupation", "education", ["education", "workclass", "marital-status", "race"]
+SECRET, PUBLISH, FOUR = "occupation", "education", ["education", "workclass", "marital-status", "race"]
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -42,7 +42,7 @@ class Cost(NamedTuple):
 def large(folder: Path, rows: int) -> tuple[pl.DataFrame, Path]:
     """Adult; and Adult repeated until it has so many rows, with an id for each, in eight files."""
     write_adult_csv(folder / "adult.csv")
-    adult = pl.read_csv(folder / "adult.csv", infer_schema=False).select(SECRET, *CHAIN)
+    adult = pl.read_csv(folder / "adult.csv", infer_schema=False).select(SECRET, *FOUR)
     part, path = -(-rows // 8), folder / "people.parquet"
     path.mkdir()
     for i in range(8):
@@ -150,21 +150,21 @@ def main(rows: int = ROWS) -> None:
                 lambda: spark.apply(sealed, df, into=drawn, force=True),
             ),
         )
-        chain(cluster, folder, adult, df)
+        four_columns(cluster, folder, adult, df)
         cluster.session.stop()
 
 
-def chain(cluster: Cluster, folder: Path, adult: pl.DataFrame, df: Any) -> None:
-    """A chain of four columns, on one machine without Spark and on Spark."""
+def four_columns(cluster: Cluster, folder: Path, adult: pl.DataFrame, df: Any) -> None:
+    """Four columns, on one machine without Spark and on Spark."""
     sealed: SealedProtocol = designed_here(
         adult,
         ReleaseSpec(
-            prior="table", secret=SECRET, publish=CHAIN, promise=LIP(1), method="chain", gap=0.01, time_limit=30.0
+            prior="table", secret=SECRET, publish=FOUR, promise=LIP(1), method="optimal", gap=0.01, time_limit=30.0
         ),
     )
     sealed.save(folder / "protocol.json")
     here, there = folder / "here", folder / "there"
-    same = df.select(*CHAIN)
+    same = df.select(*FOUR)
 
     def alone() -> None:
         shutil.rmtree(here, ignore_errors=True)
@@ -173,7 +173,7 @@ def chain(cluster: Cluster, folder: Path, adult: pl.DataFrame, df: Any) -> None:
         )
 
     cluster.compare(
-        (f"chain of {len(CHAIN)} columns, one machine without Spark", alone),
+        (f"{len(FOUR)} columns, one machine without Spark", alone),
         ("the same on Spark, once without ids", lambda: spark.apply(sealed, df, into=str(there), force=True)),
         (
             "identity on these columns, written",

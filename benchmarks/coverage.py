@@ -51,7 +51,6 @@ MECHANISMS = (
     ("information", {"use": "information"}),
     ("RR", {"method": "randomised-response"}),
     ("conditional", {"method": "conditional-reporting"}),
-    ("chain", {"method": "chain"}),
 )
 PRIORS = ("table", "model")
 EPSILONS = (0.3, 1.0)

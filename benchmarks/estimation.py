@@ -108,14 +108,6 @@ def print_coverage(joint: Joint) -> None:
             )
 
 
-def print_bootstrap(joint: Joint) -> None:
-    """The parametric bootstrap beside the default."""
-    print("   the same at n 10⁴, target table, by percentiles of 200 redrawn tables (60 tables)")
-    for name in ("GRR", "optimal"):
-        found, width = coverage(joint, name, 0.5, 10**4, EstimationSettings("ml", bootstrap=200), tables=60)
-        print(f"   {name:<16} ε 0.5  {found.mean():.3f} ({found.min():.2f}–{found.max():.2f}) {width:.4f}", flush=True)
-
-
 def total_variation(p: FloatArray, truth: FloatArray) -> float:
     """Half the sum of absolute differences."""
     return float(np.abs(p - truth).sum() / 2)
@@ -213,7 +205,6 @@ def main() -> None:
     print_speed(joint)
     print_errors(joint)
     print_coverage(joint)
-    print_bootstrap(joint)
 
 
 if __name__ == "__main__":

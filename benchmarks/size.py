@@ -4,7 +4,7 @@ python -m benchmarks size                       every case: about half an hour
 python -m benchmarks.size lip growth --seeds 1  the cases whose name has one of these words, with so many tables each
 python -m benchmarks.size --seconds 5           every case with so many seconds, to see that it runs
 
-Names begin with lip, srlip, chain, estimate, statistics, population, limit or growth. Each case runs in a process of
+Names begin with lip, srlip, estimate, statistics, population, limit or growth. Each case runs in a process of
 its own, so that its peak memory is its own. Gaps are shares of H(X), for statistics of the error. Seconds are those of
 the processor.
 """
@@ -20,23 +20,18 @@ import numpy as np
 import polars as pl
 
 from benchmarks import limits, srlip, uses
-from benchmarks.attributes import EIGHT, adult
 from benchmarks.goals.case import Case, Found, Line, Work, chosen, printed
 from benchmarks.goals.zipf import zipf
-from privacyfunnel.designs.forced_response_design import forced_response
-from privacyfunnel.designs.methods import Effort
+from privacyfunnel.designs.baselines import randomised_response
 from privacyfunnel.designs.optimal.optimum import optimal
 from privacyfunnel.estimation import estimate, impute
 from privacyfunnel.mechanisms.sampling import KeyStream
 from privacyfunnel.mechanisms.sealing import seal
 from privacyfunnel.model.information import entropy
 from privacyfunnel.model.promises import LIP
-from privacyfunnel.release.sanitise import sanitise
-from privacyfunnel.spec import ReleaseSpec
 
 GROWTH, GROWTH_GAP, GROWTH_SECONDS = (250, 500, 1000, 2000, 4000), 0.02, 120.0
-CHAIN_SECONDS, CHAIN_GIGABYTES, CHAIN_KEPT = 45.0, 1.0, 0.63  # and the share of H(X) that it keeps, no less
-ESTIMATED, ESTIMATED_SECONDS = (1000, 2000, 4000, 20_000), 10.0
+ESTIMATED, ESTIMATED_SECONDS = (500, 1000), 10.0
 SEEDS = 3
 
 
@@ -54,34 +49,10 @@ def solved(secrets: int, values: int, seed: int, seconds: float, *, gap: float =
     return solve
 
 
-def chained(seconds: float) -> Work:
-    """Every row of Adult with eight columns, by a chain, from counts to rows; nothing is proved about the best."""
-    people, effort = adult(), Effort(time_limit=seconds if seconds < CHAIN_SECONDS else None)
-
-    def release() -> Found:
-        done = sanitise(
-            people,
-            ReleaseSpec(
-                prior="table",
-                secret="occupation",
-                publish=EIGHT,
-                epsilon=1.0,
-                method="chain",
-                gap=effort.gap,
-                time_limit=effort.time_limit,
-            ),
-        )
-        kept, whole = done.information, done.sealed.entropy
-        said = f"{kept:.3f} of {whole:.3f} nats, {kept / whole:.1%} (goal {CHAIN_KEPT:.0%}), {done.rows:,} rows"
-        return Found(said, holds=kept >= CHAIN_KEPT * whole)
-
-    return release
-
-
 def estimated(values: int, seconds: float) -> Work:
-    """The shares of very many values with their intervals, and a completed table, from a forced response of them."""
+    """The shares of very many values with their intervals, and a completed table, from randomised response."""
     joint = zipf(10, values, 0)
-    sealed = seal(forced_response(joint, LIP(1.0)), LIP(1.0), joint)
+    sealed = seal(randomised_response(joint, LIP(1.0)), LIP(1.0), joint)
     column, codes = joint.attributes[0], np.repeat(np.arange(joint.a), joint.weights.sum(axis=0).astype(np.int64))
     shown = sealed.mechanism.label_codes(sealed.sample(codes, KeyStream.from_seed(0)))[:, 0]
     frame = pl.DataFrame({column.name: pl.Series(column.labels).gather(shown)})
@@ -105,7 +76,6 @@ def cases(seeds: int = SEEDS) -> Iterator[Case]:
         for seed in range(seeds):
             yield Case(f"lip zipf 10 × {values:,} seed {seed}", partial(solved, 10, values, seed), seconds, gap)
     yield from srlip.cases()
-    yield Case("chain of 8 columns, Adult", chained, CHAIN_SECONDS, gigabytes=CHAIN_GIGABYTES)
     for values in ESTIMATED:
         yield Case(f"estimate zipf 10 × {values:,}", partial(estimated, values), ESTIMATED_SECONDS, gigabytes=1.0)
     yield from uses.cases(seeds)

@@ -11,12 +11,13 @@ their belief about one person's secret by a factor of e^ε at most, ε being the
 import hashlib
 import itertools
 import json
+import math
 import sys
-from decimal import Context, Decimal
+from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from pathlib import Path
 
-DIGITS = Context(prec=60)
+DIGITS, DOWN = Context(prec=60), Context(prec=60, rounding=ROUND_FLOOR)
 
 
 def read(path):
@@ -51,34 +52,103 @@ def likelihoods(content, combos):
         rows = channel(law)
         for y in range(len(law["outputs"])):
             yield [row.get(y, 0) for row in rows]
-    elif kind == "forced-response":
-        truth, noise = int(law["truth"]), [int(n) for n in law["noise"]]
-        if truth + sum(noise) != 2**64 or len(noise) != len(combos):
-            raise ValueError("the chances of an input must sum to 1")
-        for y, forced in enumerate(noise):
-            yield [forced + truth * (x == y) for x in range(len(combos))]
     else:
         raise ValueError(f"a mechanism of the kind '{kind}' is not checked here; privacyfunnel audit does")
 
 
-def events(name, weights, combos):
-    """Pairs of events that the promise compares, each the weights of the inputs."""
+def below(size):
+    """e^size, rounded down; exactly 1 for 0."""
+    exact = DOWN.divide(Decimal(size.numerator), Decimal(size.denominator))
+    return Fraction(DIGITS.next_minus(DIGITS.exp(exact))) if exact else Fraction(1)
+
+
+def paths(sizes):
+    """The shortest path between any two values for which an ε is given."""
+    length = {pair: Fraction(size) for one, other, size in sizes for pair in ((one, other), (other, one))}
+    values = {value for pair in length for value in pair}
+    for between, one, other in itertools.product(values, repeat=3):
+        way = length.get((one, between), math.inf) + length.get((between, other), math.inf)
+        if one != other and way < length.get((one, other), math.inf):
+            length[one, other] = way
+    return length
+
+
+def compared(name, more, epsilon, labels):
+    """Pairs of groups of secrets by number, and the ε of either way up; None where that side is not promised.
+
+    `labels` are the values of the secret, each None where it stands for several.
+    """
+    one_by_one, everybody = [(s,) for s in range(len(labels))], tuple(range(len(labels)))
+    sides = {"LIP": (epsilon, epsilon), "SRLIP": (epsilon, epsilon), "PML": (epsilon, None)}
+    if name == "ALIP":
+        sides["ALIP"] = (Fraction(more["upper"]), Fraction(more["lower"]))
+    if name in sides:
+        return [(s, everybody, *sides[name]) for s in one_by_one]
+    pairs = list(itertools.combinations(everybody, 2))
     if name == "LDP":
-        yield from (
-            (*pair, [sum(column) for column in zip(*weights, strict=True)])
-            for pair in itertools.combinations(weights, 2)
-        )
+        return [((s,), (t,), epsilon, epsilon) for s, t in pairs]
+    if None in labels:
+        raise ValueError(f"{name} is about values of the secret, of which the model has merged some")
+    if name == "GradedLDP":
+        length = paths(more["sizes"]) if more["sizes"] else None
+        place = None if length else [Fraction(label.strip()) for label in labels]
+        size = {
+            (s, t): length[labels[s], labels[t]] if length else epsilon * abs(place[s] - place[t]) for s, t in pairs
+        }
+        return [((s,), (t,), size[s, t], size[s, t]) for s, t in pairs]
+    if name == "Events":
+        groups = [tuple(s for s in everybody if labels[s] in held) for held in more["events"].values()]
+        return [(held, tuple(sorted({*everybody} - {*held})), epsilon, epsilon) for held in groups]
+    raise ValueError(f"a promise called '{name}' is not checked here")
+
+
+def compared_each(more, epsilon, labels, columns):
+    """The same where every secret column is promised by itself."""
+    if any(label is None or label.count(" & ") + 1 != len(columns) for label in labels):
+        raise ValueError("each secret by itself needs values that the model has not merged")
+    for j, column in enumerate(columns):
+        mine = [label.split(" & ")[j] for label in labels]
+        values = sorted({*mine})
+        size = Fraction(more["sizes"].get(column, epsilon))
+        for one, other, up, down in compared(more["promise"].upper(), {}, size, values):
+            held = (tuple(s for s, value in enumerate(mine) if values.index(value) in at) for at in (one, other))
+            yield (*held, up, down)
+
+
+def events(content, combos):
+    """Pairs of events that the promise compares, each the weights of the inputs, and how large either ratio may be."""
+    promise, model, more = content["promise"], content["model"], content["promise"].get("parameters", {})
+    name, epsilon, weights = promise["name"], Fraction(promise["epsilon"]), model["weights"]
+    labels = [group[0] if len(group) == 1 else None for group in model["secrets"]]
+    if name == "InteriorPML":
+        yield from mixtures(weights, Fraction(str(more["floor"])), below(epsilon))
         return
-    if name not in ("LIP", "SRLIP"):
-        raise ValueError(f"a promise called '{name}' is not checked here")
+    each = name == "Each"
+    asked = list(
+        compared_each(more, epsilon, labels, content["secret"]["columns"])
+        if each
+        else compared(name, more, epsilon, labels)
+    )
     columns = range(len(combos[0]))
-    sizes = columns if name == "SRLIP" else (0,)
+    sizes = columns if "SRLIP" in (name, str(more.get("promise", "")).upper()) else (0,)
     for some in itertools.chain.from_iterable(itertools.combinations(columns, k) for k in sizes):
         for shared in {tuple(combo[j] for j in some) for combo in combos}:
             inside = [tuple(combo[j] for j in some) == shared for combo in combos]
             here = [[w * among for w, among in zip(row, inside, strict=True)] for row in weights]
             everybody = [sum(column) for column in zip(*here, strict=True)]
-            yield from ((row, everybody, everybody) for row in here)
+            for one, other, *sides in asked:
+                held = ([sum(column) for column in zip(*(here[s] for s in at), strict=True)] for at in (one, other))
+                yield (*held, everybody, *(None if side is None else below(side) for side in sides))
+
+
+def mixtures(weights, floor, most):
+    """Each secret, and the priors on the secret at the corners of those that give each value at least the floor."""
+    k = len(weights)
+    given = [[Fraction(w, sum(row)) for w in row] for row in weights]
+    for last in range(k):
+        share = [floor + (1 - k * floor) * (t == last) for t in range(k)]
+        prior = [sum(c * p for c, p in zip(share, column, strict=True)) for column in zip(*given, strict=True)]
+        yield from ((given[s], prior, prior, most, None) for s in range(k) if s != last)
 
 
 def box(event, everybody, robust):
@@ -109,28 +179,29 @@ def extremes(low, high, chances):
 
 
 def worst_ratio(content):
-    """The largest ratio of chances of an output given two events that are compared, exactly."""
+    """The largest ratio of chances of an output given two events that are compared, exactly; None where one is more
+    than its pair allows."""
     labels = content["publish"][0]["labels"]
     combos = [tuple(c) for c in content["combinations"] or [[code] for code in range(len(labels))]]
     weights = content["model"]["weights"]
     if len(set(combos)) < len(combos) or any(len(row) != len(combos) or min(row) < 1 for row in weights):
         raise ValueError("the model must have a positive weight for each secret and value")
-    worst, promise = Fraction(1), content["promise"]
+    worst, robust = Fraction(1), content["promise"].get("robust")
     pairs = [
-        [box(event, everybody, promise.get("robust")) for event in (one, other)]
-        for one, other, everybody in events(promise["name"], weights, combos)
+        ([box(event, everybody, robust) for event in (one, other)], up, down)
+        for one, other, everybody, up, down in events(content, combos)
     ]
     for chances in likelihoods(content, combos):
         if len(chances) != len(combos):
             raise ValueError("the mechanism must have a row for each value")
         if any(chances):
-            for one, other in pairs:
-                (least, most), (others_least, others_most) = (extremes(*event, chances) for event in (one, other))
-                for above, below in ((most, others_least), (others_most, least)):
-                    if above and not below:
+            for boxes, up, down in pairs:
+                (least, most), (others_least, others_most) = (extremes(*event, chances) for event in boxes)
+                for above, under, allowed in ((most, others_least, up), (others_most, least, down)):
+                    if allowed is not None and above > allowed * under:
                         return None
-                    if below:  # an output that nobody of these has says nothing among them
-                        worst = max(worst, above / below)
+                    if allowed is not None and under:  # an output that nobody of these has says nothing among them
+                        worst = max(worst, above / under)
     return worst
 
 
@@ -145,8 +216,7 @@ def main(path):
     except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
         print(f"{path}: not checked: {error}.")
         return 2
-    allowed = Fraction(DIGITS.next_minus(DIGITS.exp(Decimal(epsilon)))) if epsilon else Fraction(1)
-    if ratio is None or ratio > allowed:
+    if ratio is None:
         print(f"{path}: {promise['name']} ε = {epsilon:g} does NOT hold for the published model.")
         return 1
     if parts > whole:
@@ -155,6 +225,9 @@ def main(path):
     print(f"{path}: {promise['name']} ε = {float(whole):g} about {' & '.join(content['secret']['columns'])} holds:")
     print(f"  {float(Fraction(model['epsilon'])):g} for the model, {epsilon:g} for the records")
     print(f"  (which use a factor of {float(ratio):.6g}).")
+    if promise.get("parameters"):
+        print(f"  as it is stated, with {float(Fraction(model['epsilon'])):g} more for every pair of secrets:")
+        print(f"  {json.dumps(promise['parameters'], ensure_ascii=False)}.")
     if "robust" in promise:
         print(f"  It also holds for odds that differ from the model's by a factor of {promise['robust']}.")
     print(f"  A label is named because of one person with a chance of {float(Fraction(model['delta'])):g} at most.")

@@ -20,7 +20,7 @@ from privacyfunnel.spec.kinds import parse_names
 from privacyfunnel.tables.coding.bin_syntax import parse_bin
 from privacyfunnel.tables.coding.bins import Bins, bin_labels
 from privacyfunnel.tables.coding.encoding import encode
-from privacyfunnel.tables.coding.merges import MergeRare, parse_merge_rare, parse_merge_secrets
+from privacyfunnel.tables.coding.merges import MergeRare, parse_merge_secrets
 from privacyfunnel.tables.coding.quantiles import QuantileSummary
 from privacyfunnel.tables.readers.eager_frames import FrameTable
 from privacyfunnel.tables.readers.table_files import open_table
@@ -55,7 +55,7 @@ def table(data: bytes) -> None:
 def options(data: bytes) -> None:
     """What is typed as bins, rules of merging and lists of columns: a refusal, or what holds."""
     text = data.decode("utf-8", "replace")
-    for read in (parse_merge_rare, lambda typed: parse_merge_secrets([typed]), lambda typed: parse_names([typed])):
+    for read in (lambda typed: parse_merge_secrets([typed]), lambda typed: parse_names([typed])):
         with suppress(InputError):
             read(text)
     with suppress(InputError):

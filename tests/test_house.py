@@ -19,9 +19,9 @@ PARTICIPLES = 0.05  # of all functions
 OPTIONS_OUTSIDE_CLI = 0
 EXCUSES_IN_TESTS = 19
 LINES_OF_A_FILE = 450
-LINES, FILES = 58_700, 365  # of src
-LONGEST_IMPORT_CHAIN = 38
-FILES_ENTERED, PACKAGE_CHANGES, PROBLEMS_SOLVED = 135, 620, 1  # by one default release with all its pages
+LINES, FILES = 56_000, 348  # of src
+LONGEST_IMPORT_CHAIN = 36
+FILES_ENTERED, PACKAGE_CHANGES, PROBLEMS_SOLVED = 144, 660, 1  # by one default release with all its pages
 LONG_FILES = {
     "benchmarks/ablation.py",
 }  # to split

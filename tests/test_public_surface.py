@@ -21,7 +21,7 @@ sanitise sanitise_file Release ReleaseSpec DesignResult
 TableSource RowKey DomainFile Merge Bins Dialect Query MergeRare MergeSecrets Effort PublishedTable
 estimate Estimates impute impute_file posterior combine
 Joint LDP LIP SRLIP Promise Protocol entropy mutual_information
-optimal Optimum randomised_response conditional_reporting chain_protocol curve Curve
+optimal Optimum randomised_response conditional_reporting curve Curve
 Use Information Values Distance Statistics Balanced Workload funnel Funnel optimal_on_average OnAverage
 seal SealedProtocol
 """

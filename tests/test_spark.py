@@ -114,7 +114,7 @@ ASKED: dict[str, dict[str, Any]] = {
     "published model": {"publish": "town", "promise": LIP(2.0)},
     "values": {"publish": "town", "method": "randomised-response", "as_": "values"},
     "records": {"publish": ["town", "the.age", "sex"], "bins": BINS, "prior": "model", "promise": LIP(8), "seed": 1},
-    "chain": {"prior": "table", "publish": ["town", "the.age"], "method": "chain", "bins": BINS},
+    "two columns": {"prior": "table", "publish": ["town", "the.age"], "method": "optimal", "bins": BINS},
 }
 
 
@@ -310,7 +310,7 @@ def test_nobody_else_can_enter_the_folders_where_a_local_spark_keeps_counts_of_s
 
 
 def test_a_key_is_in_no_plan_log_setting_or_file(df: Any, disk: Path, people: pl.DataFrame) -> None:
-    asked: dict[str, Any] = {"prior": "table", "secret": "job", "promise": LIP(0.7), **ASKED["chain"]}
+    asked: dict[str, Any] = {"prior": "table", "secret": "job", "promise": LIP(0.7), **ASKED["two columns"]}
     large = privacyfunnel.design(people, ReleaseSpec(**asked | {"bins": {"the.age": [0, 15, 30, 45, 60, 75]}}))
     assert len(large.to_text()) > 2048
     key = RowKey.generate()

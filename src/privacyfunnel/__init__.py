@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from privacyfunnel.audits.protocol_audit import audit
     from privacyfunnel.audits.scan import scan
     from privacyfunnel.designs.baselines import conditional_reporting, randomised_response
-    from privacyfunnel.designs.chain.step_order import chain_protocol
     from privacyfunnel.designs.curve import Curve, curve
     from privacyfunnel.designs.methods import Effort
     from privacyfunnel.designs.optimal.optimum import Optimum, optimal
@@ -66,7 +65,6 @@ _MODULES = {
     "audit_matrix": "audits.pram",
     "audit": "audits.protocol_audit",
     "scan": "audits.scan",
-    "chain_protocol": "designs.chain.step_order",
     "Curve": "designs.curve",
     "curve": "designs.curve",
     "conditional_reporting": "designs.baselines",
@@ -125,7 +123,8 @@ _MODULES = {
 
 # Names of earlier versions, and what replaces them.
 _REPLACED = {
-    "unary_encoding": "optimal or forced_response, which estimate more closely",
+    "unary_encoding": "optimal, which estimates more closely",
+    "chain_protocol": "the published model, under which many columns are real or synthetic",
     "product_protocol": "optimal, which keeps more under the same promise",
     "Order": "ReleaseSpec: Order(secret=('s',), publish=('x',), promise=LIP(1), merges=(MergeRare(10),)) is "
     "ReleaseSpec(secret='s', publish='x', promise=LIP(1), merge_rare=10)",
@@ -174,7 +173,6 @@ __all__ = [
     "apply_file",
     "audit",
     "audit_matrix",
-    "chain_protocol",
     "combine",
     "conditional_reporting",
     "curve",

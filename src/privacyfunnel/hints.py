@@ -19,7 +19,7 @@ _OPEN, _VALUE, _CLOSE = "\ue000", "\ue001", "\ue002"
 _HINT = re.compile(f"{_OPEN}([a-z_]+)(?:{_VALUE}([^{_CLOSE}]*))?{_CLOSE}")
 
 # Fields whose option on the command line is not the field's name with hyphens.
-OPTIONS: Mapping[str, str] = {"use": "for", "bins": "bin", "chain_order": "order"}
+OPTIONS: Mapping[str, str] = {"use": "for", "bins": "bin"}
 _BY_COLUMN = frozenset({"bins"})  # given as COLUMN=HOW on the command line, as a mapping in Python
 
 

@@ -1,7 +1,9 @@
-"""Names of columns: found, or answered with the nearest name; and names that must differ."""
+"""Names of columns: found, or answered with the nearest name; names that must differ; labels of bins."""
 
 import csv
 import difflib
+import math
+import re
 from collections.abc import Collection, Iterable, Sequence
 
 from privacyfunnel.errors import ColumnError
@@ -104,3 +106,59 @@ def unique_label(label: str, taken: Collection[str]) -> str:
         number += 1
         candidate = f"{label} {number}"
     return candidate
+
+
+_NUMBER = r"(-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)"
+_BIN = re.compile(rf"(under |< |>= |\[)?{_NUMBER}(?:(–| to under | to |, ){_NUMBER})?(\+|\))?")
+
+
+def shortest_text(number: float) -> str:
+    """The shortest text that is this number."""
+    return str(int(number)) if number.is_integer() and abs(number) < 1e15 else repr(number)
+
+
+def format_interval(low: float, high: float) -> str:
+    """The label of the numbers from `low` up to, and without, `high`: `45–64` where both are whole.
+
+    >>> [format_interval(*ends) for ends in ((45.0, 65.0), (45.0, 46.0), (-9.0, 0.0), (0.5, 2.0))]
+    ['45–64', '45', '-9 to -1', '0.5 to under 2']
+    >>> format_interval(-math.inf, 18.0), format_interval(65.0, math.inf), format_interval(-math.inf, math.inf)
+    ('under 18', '65+', 'all')
+    """
+    if math.isinf(low):
+        return "all" if math.isinf(high) else f"under {shortest_text(high)}"
+    if math.isinf(high):
+        return f"{shortest_text(low)}+"
+    first, last = shortest_text(low), shortest_text(high - 1)
+    if "." in first + last or "e" in first + last:
+        return f"{first} to under {shortest_text(high)}"
+    return first if first == last else f"{first}{' to ' if low < 0 else '–'}{last}"
+
+
+def parse_interval(label: str) -> tuple[float, float] | None:
+    """The numbers that a bin's label stands for, also as protocol files of before have it; None for other labels.
+
+    >>> [parse_interval(label) for label in ("45–64", "45", "0.5 to under 2", "under 18", "[45, 65)", "b")]
+    [(45.0, 65.0), (45.0, 46.0), (0.5, 2.0), (-inf, 18.0), (45.0, 65.0), None]
+    """
+    found = _BIN.fullmatch(label)
+    if found is None:
+        return None
+    before, low, between, high, after = found.groups()
+    if before in ("under ", "< "):
+        return -math.inf, float(low)
+    if after == "+" or before == ">= ":
+        return float(low), math.inf
+    return float(low), float(high or low) + (between not in (" to under ", ", "))
+
+
+def current_label(label: str) -> str:
+    """The label as it is written now; files of before say `[45, 65)`, `< 18`, `<= 18` and `>= 65`.
+
+    >>> [current_label(label) for label in ("[45, 65)", "<= 18", ">= 65", "45–64", "45")]
+    ['45–64', 'up to 18', '65+', '45–64', '45']
+    """
+    if label.startswith("<= "):
+        return f"up to {label.removeprefix('<= ')}"
+    ends = parse_interval(label) if label.startswith(("[", "< ", ">= ")) else None
+    return label if ends is None else format_interval(*ends)

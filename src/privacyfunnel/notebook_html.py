@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from html import escape
 
@@ -22,13 +23,14 @@ def facts_html(title: str, pairs: Iterable[tuple[str, str]]) -> str:
     return f"<div><strong>{escape(title)}</strong><table>{lines}</table></div>"
 
 
-class ShowsFacts:
+class ShowsFacts(ABC):
     """Shows itself in a few lines, in a notebook as a table."""
 
     __slots__ = ()
 
+    @abstractmethod
     def _facts(self) -> list[tuple[str, str]]:
-        raise NotImplementedError
+        """Names and what is said of each."""
 
     def __repr__(self) -> str:
         return "\n".join([type(self).__name__, *(f"  {name:<13}{said}" for name, said in self._facts())])

@@ -55,9 +55,8 @@ OPTIONS: Mapping[str, Option] = {
     "promise srlip": Option("promise", (), {"promise": "srlip"}),
     **{
         f"method {name}": Option("method", ("--method", name))
-        for name in ("optimal", "forced-response", "randomised-response", "conditional-reporting")
+        for name in ("optimal", "randomised-response", "conditional-reporting")
     },
-    "method chain": Option("method", ("--method", "chain"), TWO),
     **{
         f"for {name}": Option("use", ("--for", name))
         for name in ("information", "values", "statistics", "balanced:0.9")
@@ -218,7 +217,7 @@ def _model_cases() -> dict[str, Attack]:
         for name in ("csv", "tsv.gz", "parquet", "arrow"):
             words = (*loud.words, "--format", name)
             found[f"model, order, {file} to {name}"] = by_order(replace(loud, words=words), file=file)
-    found["model, order, apply"] = by_order(loud, apply=True)
+    found["model, order, apply"] = by_order(replace(loud, words=(*loud.words, "--again")), apply=True)
     for file, tokens in MODEL_FILES:
         found[f"model, {file} by {tokens.__name__}"] = by_candidates(file, tokens, *MODEL)
     return found

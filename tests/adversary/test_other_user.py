@@ -90,7 +90,7 @@ def test_of_a_published_model_others_can_read_what_is_public_and_no_count_of_the
     with another_user(home) as seen:
         done = run(home, "sanitise", "table.csv", *FIXED, "--prior", "model", "--into", "out")
         assert not done.refused, done.err
-    beside = {"public/sanitised.csv", "public/protocol.json", "public/codebook.csv"}
+    beside = {"public/sanitised.csv", "public/protocol.json", "public/codebook.csv", "public/estimates.csv"}
     assert seen == {f"out/{name}" for name in (*PUBLIC, *beside)}
     stated = json.loads((home / "out/public/protocol.json").read_text(encoding="utf-8"))
     assert set(SECRETS[:2]) <= set(json.dumps(stated["model"]).split('"'))  # the labels that the model is about

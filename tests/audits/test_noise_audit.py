@@ -21,9 +21,9 @@ from privacyfunnel.mechanisms.sealing import SealedProtocol, seal
 from privacyfunnel.model.credal.noisy_sample_rule import NoisySampleRule
 from privacyfunnel.model.promises import Population, PopulationPromise
 from privacyfunnel.model.protocols.channel_protocol import Protocol
-from privacyfunnel.model.published.noise import OwnNoise
+from privacyfunnel.model.published.noise import OwnNoise, noise_variance
 from privacyfunnel.model.published.noisy_counts import NoisyCounts
-from privacyfunnel.model.published.table_model import MeasuredCounts, TableModel, fit_groups, noise_variance
+from privacyfunnel.model.published.table_model import MeasuredCounts, TableModel, fit_groups
 from privacyfunnel.spec import ReleaseSpec
 from privacyfunnel.tables.coding.domain_file import DomainFile, domain_from_text
 from privacyfunnel.tables.readers.table_files import open_table

@@ -138,12 +138,10 @@ def test_groups_come_each_by_itself_and_a_small_one_says_little(people: Path, ou
     assert "region = north" in run("estimate", *files(out), "--by", "region").stdout
 
 
-@pytest.mark.parametrize("method", ["randomised-response", "chain"])
 def test_several_columns_are_tabulated_alone_and_together(
-    people: Path, tmp_path: Path, method: str, told_here: Callable[..., Any]
+    people: Path, tmp_path: Path, told_here: Callable[..., Any]
 ) -> None:
-    # At ε = 0.2 the most informative mechanism tells two colours apart only as one: shares would not be identified.
-    folder = release(people, tmp_path / "out", "colour", "size", method=method, epsilon=0.5)
+    folder = release(people, tmp_path / "out", "colour", "size", method="randomised-response", epsilon=0.5)
     found = told_here("estimate", *files(folder), "--columns", "size", "--columns", "size,colour")
     assert [table["columns"] for table in found["tables"]] == [["size"], ["size", "colour"]]
     near(found["tables"][0], truth(people, "size"))

@@ -256,3 +256,13 @@ def test_categories_that_no_row_has_are_in_no_file(tmp_path: Path, capsys: pytes
             assert b"NOBODY-HERE" not in path.read_bytes()
             kept = (pl.read_parquet if suffix == ".parquet" else pl.read_ipc)(path)["who"]
             assert sorted(kept.unique().to_list()) == ["Ada", "Bob"]
+
+
+@pytest.mark.parametrize("text", ["", "x", "zip=", "=10", "1e3", "-4", "1", "0", "country=1", "9" * 5000, "\x1d"])
+def test_what_is_no_rule_for_rare_values_is_refused(
+    people: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
+) -> None:
+    code, _, err = said(capsys, *asked(people, tmp_path / "out", f"--merge-rare={text}"))
+    assert code == 2
+    assert "--merge-rare" in err
+    assert not (tmp_path / "out").exists()

@@ -56,7 +56,7 @@ def test_the_json_of_a_release_and_of_its_audit_carry_the_same_figure_and_the_pu
 def test_an_audit_states_both_in_one_sentence(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     into = tmp_path / "out"
     assert said(capsys, *sanitise(table, into, **ASKED))[0] == 0
-    code, out, _ = said(capsys, "audit", into / "owner" / "protocol.json", table)
+    code, out, _ = said(capsys, "audit", into / "owner" / "protocol.json", table, "--details")
     assert code == 0
     assert re.search(
         r"people +certified ε = [\d.]+ for these 5,000 rows; for the people they stand for, with 95 % confidence, at "
@@ -116,14 +116,15 @@ def test_of_a_private_design_nothing_is_said_about_the_rows_by_themselves(
     assert said(capsys, "scan", table, "--secret", "job", "--domain", domain)[0] == 0
     private = ("--prior=population", "--design-epsilon", 1, "--domain", domain)
     assert said(capsys, *sanitise(table, into, *private, **ASKED | {"epsilon": 1.5}))[0] == 0
-    code, out, _ = said(capsys, "audit", into / "public" / "protocol.json", table)
+    code, out, _ = said(capsys, "audit", into / "public" / "protocol.json", table, "--details")
     assert code == 0
     assert "for these 5,000 rows by themselves nothing is certified: a private design knows noisy counts" in out
     assert re.search(r"for the people they stand for, with 95 % confidence, at most [\d.]+, .*a certificate", out)
     assert "alone number 3 of its domain " in out
     assert "--domain domain.json does" in out
-    code, named, _ = said(capsys, "audit", into / "public" / "protocol.json", table, "--domain", domain)
+    code, named, _ = said(capsys, "audit", into / "public" / "protocol.json", table, "--domain", domain, "--details")
     assert code == 0
+    assert " about job holds for the population, with 95 % confidence\n" in named
     assert "of its domain" not in named
     assert "--domain" not in named
     assert "alone spy " in named

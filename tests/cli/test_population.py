@@ -114,13 +114,6 @@ def test_whatever_has_no_row_for_anything_else_promises_the_values_that_are_list
     assert sealed.mechanism.anything_else is None
 
 
-def test_a_chain_for_a_population_is_refused_and_nothing_is_written(adult: Path, tmp_path: Path) -> None:
-    into = tmp_path / "out"
-    words = sanitise(adult, into, "--population", "95%", publish="education,sex", method="chain")
-    refused(words, "ParameterError", "A chain has contexts that few rows come to", "use the method optimal")
-    assert not into.exists()
-
-
 def test_a_sample_too_small_is_refused_with_the_size_that_would_do(tmp_path: Path) -> None:
     small = tmp_path / "small.csv"
     small.write_text("s,a,b\nx,30,10\ny,30,30\n")

@@ -37,7 +37,7 @@ def test_a_european_export_goes_in_and_comes_out_as_it_is(tmp_path: Path, capsys
     assert found["read_as"] == ["windows-1252 text", "decimal commas"]
     header, *rows = (into / "public" / "sanitised.csv").read_bytes().decode("cp1252").splitlines()
     assert header == "Straße;Einkommen;outcome"
-    assert {row.split(";")[1] for row in rows} == {"< 3000", "[3000, 5000)", ">= 5000", "(missing)"}
+    assert {row.split(";")[1] for row in rows} == {"under 3000", "3000–4999", "5000+", "(missing)"}
     assert ";0," in (into / "owner" / "codebook.csv").read_bytes().decode("cp1252")
     code, *_ = said(capsys, "audit", into / "owner" / "protocol.json", people, "--na", "k. A.", "--keep-order")
     assert code == 0

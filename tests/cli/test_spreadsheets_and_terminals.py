@@ -97,6 +97,17 @@ def test_a_table_that_cannot_be_made_safe_is_refused(tmp_path: Path, capsys: pyt
     assert not out.exists()
 
 
+def test_labels_that_excel_takes_for_days_are_guarded_and_read_back(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, rr = table(tmp_path, ["7-8", "3/5", "10-12", "MARCH1"]), ["--method", "randomised-response", "--excel-safe"]
+    assert said(capsys, *words(path, tmp_path / "out", *rr))[0] == 0
+    cells = pl.read_csv(tmp_path / "out" / "public" / "sanitised.csv", infer_schema=False)["x"]
+    assert set(cells) == {"'7-8", "'3/5", "'10-12", "'MARCH1"}
+    found = found_by(capsys, "estimate", tmp_path / "out")
+    assert {cell["labels"][0] for cell in found["tables"][0]["cells"]} == {"7-8", "3/5", "10-12", "MARCH1"}
+
+
 NASTY = "\x1b[2J\x9b31m\u202egnihton\u2066\x7f\u2028"
 
 

@@ -89,7 +89,7 @@ def test_a_table_of_costs_is_followed_and_a_bad_one_refused(
         (["--for", "values:most"], "not as 'values:most'"),
         (["--for", "information:all"], "nothing behind it"),
         (["--for", "distance:nowhere.csv"], "no file 'nowhere.csv'"),
-        (["--for", "values", "--method", "chain"], "chain is not made for 'values'"),
+        (["--for", "values", "--method", "real-or-synthetic"], "real-or-synthetic is not made for 'values'"),
         (["--average", "-1"], "--average must be a finite number at least 0; got '-1'."),
         (["--average", "0", "--method", "randomised-response"], "an average is for the method optimal"),
         (["--average", "0.1", "--for", "values"], "an average is solved for the information"),
@@ -101,16 +101,15 @@ def test_what_does_not_fit_is_refused_in_one_sentence(
     assert part in turned_down(capsys, "solve", words, "--epsilon", 1, *more)
 
 
-@pytest.mark.parametrize("use", ["values", "statistics", "distance"])
+@pytest.mark.parametrize("use", ["values", "distance"])
 def test_a_method_that_a_refusal_names_serves_the_use(
     counts: Path, capsys: pytest.CaptureFixture[str], use: str
 ) -> None:
-    for method in ("chain", *(["forced-response"] if use != "statistics" else [])):
-        sentence = turned_down(capsys, "solve", counts, "--epsilon", 0.3, "--for", use, "--method", method)
-        assert sentence.startswith(f"ParameterError: {method} is not made for '{use}")
-        named = sentence.rstrip(".\n").split("use the method ")[1].replace(" or ", ", ").split(", ")
-        for other in named:
-            found_by(capsys, "solve", counts, "--epsilon", 0.3, "--for", use, "--method", other)
+    sentence = turned_down(capsys, "solve", counts, "--epsilon", 0.3, "--for", use, "--method", "real-or-synthetic")
+    assert sentence.startswith(f"ParameterError: real-or-synthetic is not made for '{use}")
+    named = sentence.rstrip(".\n").split("use the method ")[1].replace(" or ", ", ").split(", ")
+    for other in named:
+        found_by(capsys, "solve", counts, "--epsilon", 0.3, "--for", use, "--method", other)
 
 
 def test_files_of_numbers_may_be_written_as_europeans_write_them(

@@ -327,7 +327,7 @@ def test_one_secret_value_or_one_published_value_is_published_as_it_is(counts: l
 def test_tables_that_would_not_fit_are_refused_with_what_to_do() -> None:
     wide = Joint.from_counts(np.ones((2, 10**6), dtype=np.int64))
     for family in (randomised_response, conditional_reporting):
-        with pytest.raises(SizeError, match=r"1,000,000 probabilities.*use forced-response"):
+        with pytest.raises(SizeError, match=r"1,000,000 probabilities.*or publish fewer columns"):
             family(wide, LIP(1))
     assert unary_encoding(wide, LIP(1)).alpha == math.inf
 

@@ -223,11 +223,11 @@ def test_outputs_that_hold_neighbours_are_called_by_their_range() -> None:
     joint = Joint.from_counts([[40, 30, 2, 1], [1, 2, 30, 40]], values=["20", "30", "40", "50"])
     called = [label for (label,) in optimal(joint, LIP(0.3), Distance()).protocol.outputs]
     assert any("–" in label for label in called)
-    age = Attribute("age", ("< 18", "[18, 30)", "[30, 65)", ">= 65"))
+    age = Attribute("age", ("under 18", "18–29", "30–64", "65+"))
     held = [np.array(values) for values in ([0, 1], [1, 2], [2, 3], [0, 1, 2, 3], [0, 2])]
     where = scale_positions(age)
     assert where is not None
-    assert range_labels(age, where, held) == ["< 30", "[18, 65)", ">= 30", "all", None]
+    assert range_labels(age, where, held) == ["under 30", "18–64", "30+", "all", None]
 
 
 @pytest.mark.parametrize("use", [Values(), Values(margin=True), Distance("squared")], ids=lambda use: use.full_name)

@@ -5,17 +5,15 @@ import pytest
 
 from privacyfunnel.arrays import dense
 from privacyfunnel.designs import method_selection
-from privacyfunnel.designs.baselines import randomised_response
-from privacyfunnel.designs.forced_response_design import forced_response, total_squared_error
-from privacyfunnel.designs.method_selection import Choice, apply_default_use, choose_method, make_design
-from privacyfunnel.designs.methods import Options, find_method
+from privacyfunnel.designs.method_selection import Choice, apply_default_use
+from privacyfunnel.designs.methods import Options
 from privacyfunnel.designs.optimal import problem_conversion, statistics_solver
 from privacyfunnel.designs.optimal.optimum import optimal
 from privacyfunnel.designs.optimal.problem_conversion import build_problem, thin
 from privacyfunnel.engine import split
-from privacyfunnel.mechanisms.sealing import exact_worst_leak
+from privacyfunnel.errors import SizeError
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
+from privacyfunnel.model.promises import LIP
 from privacyfunnel.model.uses.statistics_use import Statistics
 from privacyfunnel.model.uses.use import Information
 
@@ -26,19 +24,10 @@ def joint(secrets: int, values: int) -> Joint:
     return Joint.from_counts(np.maximum(np.round(20_000 * shares), 1).astype(np.int64))
 
 
-@pytest.mark.parametrize("promise", [LIP(0.7), LDP(1.0)])
-def test_too_many_values_get_a_forced_response_with_the_most_truth(
-    promise: Promise, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    few = joint(3, 12)
-    best = optimal(few, promise, Statistics())
+def test_statistics_of_too_many_values_are_refused_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(statistics_solver, "CONDITIONED_AT_ALL", 5)
-    other = optimal(few, promise, Statistics())
-    assert other.sealed is not None
-    assert not exact_worst_leak(other.sealed.mechanism, promise, few).exceeds(promise.epsilon)
-    assert other.value == pytest.approx(total_squared_error(few, forced_response(few, promise), Statistics()), rel=1e-6)
-    assert best.value <= other.value < Statistics().value(few, randomised_response(few, promise))
-    assert other.bound == 0.0
+    with pytest.raises(SizeError, match=r"at most 5 values; this table has 12\. Publish fewer columns, use coarser"):
+        optimal(joint(3, 12), LIP(0.7), Statistics())
 
 
 def test_where_nobody_says_what_for_statistics_are_served_if_they_can_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -46,7 +35,7 @@ def test_where_nobody_says_what_for_statistics_are_served_if_they_can_be_had(mon
     assert apply_default_use(chosen, few, LIP(1.0), Options())[1].use == Statistics()
     for other in (Options(as_values=True), Options(average=0.1)):
         assert apply_default_use(chosen, few, LIP(1.0), other) == (chosen, other)
-    assert apply_default_use(Choice("chain", ""), few, LIP(1.0), Options())[1].use == Information()
+    assert apply_default_use(Choice("randomised-response"), few, LIP(1.0), Options())[1].use == Information()
     for promise, options, why in (
         (LIP(1e-9), Options(), "so small an ε"),
         (LIP(1.0), Options(sees_secret=True), "at most 64 pairs"),
@@ -54,32 +43,10 @@ def test_where_nobody_says_what_for_statistics_are_served_if_they_can_be_had(mon
         told, asked = apply_default_use(chosen, joint(8, 12), promise, options)
         assert asked.use == Information()
         assert why in told.reason
-    many = joint(2, 310)
-    assert apply_default_use(chosen, many, LIP(1.0), Options(), named=True)[0] == chosen
-    monkeypatch.setattr(method_selection, "CONDITIONED_AT_ALL", 300)
-    assert "not sought" in apply_default_use(chosen, many, LIP(1.0), Options(), named=True)[0].reason
-    assert apply_default_use(chosen, many, LIP(1.0), Options())[0].method == "forced-response"
-    assert apply_default_use(chosen, many, LIP(1.0), Options(sees_secret=True))[0].method == "optimal"
-
-
-def test_of_two_methods_the_one_that_keeps_more_information_is_taken_and_the_reason_says_so() -> None:
-    few = joint(3, 12)
-    forced = find_method("forced-response").design(few, LIP(0.7)).information
-    for name in ("optimal", "randomised-response"):
-        alone = find_method(name).design(few, LIP(0.7)).information
-        taken, found = make_design(Choice(name, "a reason", alternative="forced-response"), few, LIP(0.7), Options())
-        assert found.information == pytest.approx(max(alone, forced), abs=1e-6)
-        assert taken.method == (name if alone >= forced else "forced-response")
-        assert (taken.reason == "a reason") == (alone >= forced)
-        if alone < forced:
-            assert f"{forced:.2f} nats instead of {alone:.2f}" in taken.reason
-
-
-def test_beside_a_chain_that_nobody_asked_for_a_forced_response_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(method_selection, "SOLVED_WELL", 10)
-    table = Joint.from_counts(np.arange(1, 37).reshape(3, 4, 3), names=["u", "v"])
-    assert choose_method(table, LIP(1.0)) == Choice("chain", choose_method(table, LIP(1.0)).reason, "forced-response")
-    assert not choose_method(table, SRLIP(1.0)).alternative
+    monkeypatch.setattr(method_selection, "CONDITIONED_AT_ALL", 5)
+    told, asked = apply_default_use(chosen, few, LIP(1.0), Options())
+    assert (told.method, asked.use) == ("optimal", Information())
+    assert "at most 5 values; 12 occur" in told.reason
 
 
 def test_a_split_of_too_many_entries_for_a_file_is_thinned_and_keeps_the_promise(

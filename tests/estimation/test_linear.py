@@ -1,18 +1,19 @@
 """Linear estimates: they are the best there are, cover where values are many per row, and use noisy counts."""
 
 import json
+from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
 import pytest
 
 from privacyfunnel import Information, Release, ReleaseSpec, estimate, impute, sanitise
-from privacyfunnel.arrays import FloatArray
+from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.errors import ColumnError, ParameterError
 from privacyfunnel.estimation.identification import RowSpace
 from privacyfunnel.estimation.linear import LinearEstimator, NoisyShares
 from privacyfunnel.estimation.observation_models import ChannelModel
-from privacyfunnel.estimation.results import Cell, ShareTable
+from privacyfunnel.estimation.results import Cell, Estimates, ShareTable
 from privacyfunnel.estimation.share_estimates import EstimationSettings, Fit
 from privacyfunnel.tables.coding.domain_file import domain_from_text
 
@@ -167,6 +168,82 @@ def test_sums_differences_and_ratios_cover() -> None:
         table.mean({"a": 1.0})
     with pytest.raises(ColumnError, match="'z' is none of them"):
         table.difference("a", "z")
+
+
+def linear_table(
+    columns: tuple[str, ...],
+    labels: Sequence[tuple[str, ...]],
+    model: ChannelModel,
+    own: IntArray,
+    rng: np.random.Generator,
+    *,
+    fixed: bool,
+) -> ShareTable:
+    """The table of all values of a model, from one draw of these rows."""
+    observed = model.observe(rng.multinomial(own, model.channel).sum(axis=0))
+    found = LinearEstimator.from_observed(model, observed).covariance(np.eye(len(labels)), fixed=fixed)
+    cells = tuple(Cell(each, None, None, 0.0, 1.0) for each in labels)
+    return ShareTable(columns, (), int(own.sum()), cells, (), (), "linear", *found)
+
+
+def test_quantiles_cover_and_follow_the_order() -> None:
+    rng, labels, draws = np.random.default_rng(9), [(each,) for each in "abcdefgh"], 200
+    own = np.array([250, 240, 260, 250, 255, 245, 250, 250])  # the median lies in d, next to its end
+    held = np.zeros(3)
+    for _ in range(draws):
+        table = linear_table(("x",), labels, randomised(8, 0.3), own, rng, fixed=True)
+        for k, (q, true) in enumerate(((0.25, "c"), (0.5, "d"), (0.9, "h"))):
+            found = table.quantile(q)
+            assert found.lower <= found.label <= found.upper
+            held[k] += found.lower <= true <= found.upper
+    assert (held / draws > 0.92).all()
+    assert table.quantile(0.01).upper < "h"
+    assert table.quantile(0.9, order="hgfedcba").label < "d"
+    with pytest.raises(ParameterError, match="order of all of its 8 labels"):
+        table.quantile(0.5, order="abc")
+    with pytest.raises(ParameterError, match="between 0 and 1"):
+        table.quantile(50)
+
+
+def test_the_test_of_independence_keeps_its_level_and_finds_dependence() -> None:
+    """400 populations' samples, 3 × 4 cells: a level of 5 % within four standard errors."""
+    rng, draws = np.random.default_rng(10), 400
+    rows, columns = np.array([0.5, 0.3, 0.2]), np.array([0.4, 0.3, 0.2, 0.1])
+    labels = [(a, b) for a in "abc" for b in "wxyz"]
+    independent = np.outer(rows, columns).ravel()
+    dependent = independent + 0.05 * np.kron([1, -1, 0], [1, -1, 0, 0])
+    rejected = []
+    for p in (independent, dependent):
+        found = [
+            Estimates(
+                (linear_table(("r", "c"), labels, randomised(12, 0.5), rng.multinomial(ROWS, p), rng, fixed=False),),
+                0.95,
+                "population",
+                (),
+            ).independence("r", "c")
+            for _ in range(draws)
+        ]
+        assert {each.degrees for each in found} == {6}
+        rejected.append(float(np.mean([each.p_value < 0.05 for each in found])))
+    assert abs(rejected[0] - 0.05) < 4 * np.sqrt(0.05 * 0.95 / draws), rejected
+    assert rejected[1] > 0.8
+
+
+def test_independence_is_not_tested_where_combinations_are_missing(people: pl.DataFrame) -> None:
+    """A combination that nobody of the table has, but people of the population may."""
+    some = people.filter((pl.col("town") != "Mol") | (pl.col("age") == "old"))
+    release = sanitise(some, secret="ill", publish=["town", "age"], epsilon=1, prior="table")
+    found = estimate(release, columns=[("town", "age")], target="population")
+    with pytest.raises(ParameterError, match="needs all 8 combinations of town and age; the protocol lists 7"):
+        found.independence("town", "age")
+
+
+def test_independence_is_not_tested_in_a_table(release: Release) -> None:
+    with pytest.raises(ParameterError, match="tested in a population"):
+        estimate(release, columns=[("town", "age")]).independence("town", "age")
+    found = estimate(release, columns=[("town", "age")], target="population").independence("town", "age")
+    assert found.degrees == 3
+    assert 0 <= found.p_value <= 1
 
 
 def test_a_release_has_means_with_intervals(release: Release, people: pl.DataFrame) -> None:

@@ -11,7 +11,7 @@ from scipy.stats import binom
 
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.designs.optimal.optimum import optimal
-from privacyfunnel.estimation.identification import RowSpace, identify
+from privacyfunnel.estimation.identification import RowSpace, frequency_band, identify
 from privacyfunnel.estimation.likelihood import maximum_likelihood
 from privacyfunnel.estimation.observation_models import ChannelModel, round_counts
 from privacyfunnel.estimation.profile import CLOSE, CertainBounds, Profile
@@ -45,6 +45,10 @@ def least_rate(q: FloatArray, c: FloatArray, members: FloatArray, share: float |
         n = np.maximum(flat.reshape(a, d), 1e-300)
         return float((n * np.log(n / (n.sum(axis=1, keepdims=True) * q))).sum())
 
+    def slope(flat: FloatArray) -> FloatArray:
+        n = np.maximum(flat.reshape(a, d), 1e-300)
+        return np.asarray(np.log(n / (n.sum(axis=1, keepdims=True) * q))).ravel()
+
     rules: list[dict[str, Any]] = [{"type": "eq", "fun": lambda flat: flat.reshape(a, d).sum(axis=0) - c}]
     if share is not None:
         rules.append({"type": "eq", "fun": lambda flat: members @ flat.reshape(a, d).sum(axis=1) - share})
@@ -52,9 +56,10 @@ def least_rate(q: FloatArray, c: FloatArray, members: FloatArray, share: float |
     found = solver(
         rate,
         (np.full((a, 1), 1 / a) * c).ravel(),
+        jac=slope,
         constraints=rules,
         bounds=[(1e-12, 1)] * (a * d),
-        options={"maxiter": 500, "ftol": 1e-13},
+        options={"maxiter": 500, "ftol": 1e-11},
     )
     assert found.success
     return float(found.fun)
@@ -168,3 +173,13 @@ def test_a_share_that_is_not_identified_gets_an_interval_that_holds_all_that_fit
     assert shares.lower[1:].max() < 1e-6
     np.testing.assert_allclose(shares.upper[1:], 0.5, atol=5e-3)
     assert shares.upper[1:].min() > 0.5
+
+
+def test_the_band_of_a_frequency_holds_for_rare_outputs() -> None:
+    low, high = frequency_band(np.array([0.0, 0.001, 0.5, 1.0]), 1000, 0.95)
+    tail = 0.05 / 8
+    assert low[0] == 0
+    assert high[3] == 1
+    assert (1 - high[0]) ** 1000 == pytest.approx(tail)
+    assert 1 - (1 - low[1]) ** 1000 == pytest.approx(tail)
+    assert low[2] == pytest.approx(1 - high[2])

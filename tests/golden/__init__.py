@@ -11,6 +11,6 @@ protocols/ files of format version 1 that must stay readable, made from people.c
 A change that is meant to change results writes the records again, and its author reads the difference:
 
     python -m tests.golden --refresh            all of them
-    python -m tests.golden --refresh chain      those whose names begin so
+    python -m tests.golden --refresh solve      those whose names begin so
     python -m tests.golden                      say what differs, and write nothing
 """

@@ -66,7 +66,6 @@ METHODS = (
     _explicit("randomised response", "--publish job --epsilon 0.5 --method randomised-response"),
     _explicit("randomised response ldp", "--publish job --epsilon 0.5 --promise ldp --method randomised-response"),
     _explicit("conditional reporting", "--publish job -e 0.5 --method conditional-reporting --sees-secret"),
-    _explicit("forced response", "--publish job,town,age --bin age=0,30,50 --epsilon 0.5 --method forced-response"),
     _explicit("exact shares", "--publish job --epsilon 0.5 --method randomised-response --with-shares"),
     _explicit("kept column", "--publish job --epsilon 1 --method randomised-response --keep town", "--keep town"),
     _explicit("order kept", "--publish job --epsilon 0.5 --method randomised-response --keep-order", "--keep-order"),
@@ -77,8 +76,6 @@ METHODS = (
     _explicit("quantiles", "--publish age --epsilon 0.05 --bin age=quantiles:5 --method randomised-response"),
     _explicit("quarters", "--publish visit --epsilon 0.1 --bin visit=quarter --method randomised-response"),
     _explicit("prefix", "--publish job --epsilon 0.3 --bin job=prefix:1 --method randomised-response"),
-    _release("chain", "--publish job,town --epsilon 0.5 --method chain", AUDIT),
-    _release("chain in an order", "--publish job,town --epsilon 0.5 --method chain --order town,job"),
     _release("labels of an optimum", "--publish job --epsilon 0.5 --as labels"),
     _release("values of an optimum", "--publish job --epsilon 0.5 --as values"),
 )
@@ -186,10 +183,7 @@ OTHERS = (
     Case("solve for a population", (f"{SOLVE} --epsilon 1.5 --population 95%",)),
     Case("solve with the secret", (f"{SOLVE} --epsilon 0.3 --sees-secret",)),
     Case("solve with an average", (f"{SOLVE} --epsilon 0.5 --average 0.02",)),
-    *(
-        Case(f"solve by {method}", (f"{SOLVE} --epsilon 0.5 --method {method}",), False)
-        for method in ("randomised-response", "forced-response")
-    ),
+    Case("solve by randomised-response", (f"{SOLVE} --epsilon 0.5 --method randomised-response",), False),
     Case("solve by conditional-reporting", (f"{SOLVE} -e 0.5 --method conditional-reporting --sees-secret",), False),
     Case("curve", ("curve counts.csv --epsilons 0.2,0.5,1",)),
     Case("curve of a table", ("curve people.csv --secret illness --publish job --epsilons 0.5,1 --for statistics",)),

@@ -9,10 +9,8 @@ from numpy.typing import NDArray
 
 from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.designs.baselines import conditional_reporting, randomised_response
-from privacyfunnel.designs.chain.step_order import chain_protocol
-from privacyfunnel.designs.forced_response_design import forced_response
 from privacyfunnel.designs.optimal.optimum import optimal
-from privacyfunnel.mechanisms.mechanism import Mechanism, ObservationModels
+from privacyfunnel.mechanisms.mechanism import Mechanism
 from privacyfunnel.mechanisms.sampling import KeyStream
 from privacyfunnel.mechanisms.sealing import SealedProtocol, seal
 from privacyfunnel.model.joint import Joint
@@ -45,22 +43,10 @@ def _seeing() -> SealedProtocol:
     return seal(conditional_reporting(JOINT, LIP(0.2)), LIP(0.2), JOINT)
 
 
-def _chain(as_values: bool = False) -> SealedProtocol:
-    chain = chain_protocol(JOINT, LIP(0.3), order=("size", "colour"), first=0.6, as_values=as_values)
-    return chain.seal()
-
-
-def _forced() -> SealedProtocol:
-    return seal(forced_response(JOINT, LIP(0.2)), LIP(0.2), JOINT)
-
-
 MAKERS: dict[str, Callable[[], SealedProtocol]] = {
     "channel": _channel,
     "optimum": _optimum,
     "channel that sees the secret": _seeing,
-    "chain": _chain,
-    "chain that publishes values": lambda: _chain(as_values=True),
-    "forced response": _forced,
 }
 
 
@@ -84,11 +70,4 @@ def every_row(law: Mechanism) -> NDArray[np.int64]:
 def chances(law: Mechanism, drawn: NDArray[np.int64]) -> FloatArray:
     """P(drawn row | input), rows × inputs, from the law's own observation model."""
     shown = law.observation_codes(drawn)
-
-    def channel(q: FloatArray) -> FloatArray:
-        return np.where(shown >= 0, q[:, shown[:, 0]].T, 0.0)
-
-    def forced(truth: float, noise: FloatArray) -> FloatArray:
-        return channel(truth * np.eye(len(noise)) + noise)
-
-    return law.observation(ObservationModels(channel, forced))
+    return np.where(shown >= 0, law.observation()[:, shown[:, 0]].T, 0.0)

@@ -262,8 +262,8 @@ def test_what_is_no_number_or_no_distribution_passes_no_check(change: Any, says:
 
 def test_a_file_of_a_method_that_is_gone_says_what_replaces_it() -> None:
     content = json.loads(seal(randomised_response(TABLE, LIP(0.7)), LIP(0.7), TABLE).to_text())
-    for kind, other in (("product", "chain"), ("unary-encoding", "forced-response")):
-        with pytest.raises(ProtocolFileError, match=rf"the method {kind}, .* the method optimal or {other}\."):
+    for kind in ("chain", "forced-response", "product", "unary-encoding"):
+        with pytest.raises(ProtocolFileError, match=rf"the method {kind}, which .* with privacyfunnel \d+\.\d+\.\d+"):
             SealedProtocol.from_text(redigested(content | {"kind": kind}))
     with pytest.raises(ParameterError, match=r"none called 'product'\. It was removed: use optimal"):
         ReleaseSpec(prior="table", secret="s", publish="x", epsilon=1, method="product")

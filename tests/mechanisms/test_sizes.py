@@ -13,9 +13,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from privacyfunnel import LDP, LIP, Joint, Protocol, SealedProtocol
+from privacyfunnel import LDP, LIP, Joint, Protocol
 from privacyfunnel.errors import SizeError
-from privacyfunnel.mechanisms import chain_step, exact_arithmetic, protocol_file
+from privacyfunnel.mechanisms import exact_arithmetic, protocol_file
 from privacyfunnel.mechanisms.channel import ChannelMechanism
 from privacyfunnel.mechanisms.sealing import exact_worst_leak
 from tests.mechanisms.kinds import sealed_of
@@ -50,18 +50,6 @@ def content_with(law: Any, labels: list[str], **changed: Any) -> str:
 def identity(n: int) -> dict[str, Any]:
     rows = [[[x, str(1 << 64)]] for x in range(n)]
     return {"outputs": [[f"v{x}"] for x in range(n)], "bits": 64, "rows": rows}
-
-
-def long_chain() -> str:
-    """Four thousand values that share a row of four thousand outputs: 16 million chances in some 50 kB."""
-    n = 4100
-    values, labels = [str(x) for x in range(n)], [f"{x:x}" for x in range(n)]
-    first = (1 << 62) - (n - 1) * (1 << 30)
-    channel = ",".join(f"{y}:{(first if y == 0 else 1 << 30):x}" for y in range(n))
-    context = f"0 {','.join(values)} {'/'.join(values)},{channel}"
-    step = {"attributes": [0], "values": values, "otherwise": [0], "contexts": [context]}
-    law = {"bits": 62, "columns": [labels], "steps": [step]}
-    return content_with(law, labels, kind="chain")
 
 
 def channel() -> str:
@@ -125,8 +113,6 @@ def sanitised(_: Path, table: Path) -> list[object]:
 
 
 FILES: dict[str, tuple[Callable[[], str], Words, str]] = {
-    "a chain whose values share a long row, audited": (long_chain, audited, "A chain is read that has at most"),
-    "a chain whose values share a long row, estimated": (long_chain, estimated, "A chain is read that has at most"),
     "an identity, estimated": (channel, estimated, "channels of at most"),
     "an identity, audited": (channel, audited, "has at most"),
     "LDP for many secrets, audited": (
@@ -169,15 +155,6 @@ def test_what_nobody_could_read_again_is_not_written(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(protocol_file, "MOST_BYTES", 1000)
     with pytest.raises(SizeError, match="at most 1,000 bytes"):
         sealed_of("optimum").to_text()
-
-
-def test_entries_are_counted_as_they_are_read() -> None:
-    law = sealed_of("chain").mechanism
-    stated = law.to_json()["steps"]
-    read = [chain_step.Step.from_json(step) for step in stated]
-    assert chain_step.count_entries(stated) == sum(len(step.value) for step in read)
-    for step, mine in zip(read, SealedProtocol.from_text(sealed_of("chain").to_text()).mechanism.steps, strict=True):  # type: ignore[attr-defined]
-        np.testing.assert_array_equal(step.output, mine.output)
 
 
 @pytest.mark.parametrize("promise", [LIP(1), LDP(1)])

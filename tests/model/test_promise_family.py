@@ -17,8 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privacyfunnel.arrays import sparse
-from privacyfunnel.designs.baselines import BASELINES
-from privacyfunnel.designs.forced_response_design import forced_response
+from privacyfunnel.designs.baselines import BASELINES, randomised_response
 from privacyfunnel.designs.optimal.optimum import optimal
 from privacyfunnel.errors import GuaranteeError, InputError, ParameterError, ProtocolFileError
 from privacyfunnel.mechanisms.certificate import promise_from_json, promise_to_json
@@ -157,7 +156,7 @@ def test_every_kind_of_protocol_measures_the_same_leak() -> None:
     joint = Joint.from_counts(rng.integers(1, 60, (3, 3, 2)))
     table = Protocol(rng.dirichlet(np.ones(4), joint.a))
     for promise in family(joint, 0.7):
-        sealed = seal(forced_response(joint, promise), promise, joint)
+        sealed = seal(randomised_response(joint, promise), promise, joint)
         assert promise.epsilon * 0.999 < sealed.epsilon <= promise.epsilon
         listed = sealed.mechanism.explicit_protocol(10**6)
         assert listed is not None

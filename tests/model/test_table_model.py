@@ -11,14 +11,13 @@ from numpy.typing import NDArray
 
 from privacyfunnel.errors import DistributionError
 from privacyfunnel.model.published import table_model
-from privacyfunnel.model.published.noise import OwnNoise, noise_sum
+from privacyfunnel.model.published.noise import OwnNoise, noise_sum, noise_variance
 from privacyfunnel.model.published.table_model import (
     LabelTests,
     MeasuredCounts,
     TableModel,
     fit_groups,
     fit_weights,
-    noise_variance,
     pool_secrets,
 )
 

@@ -27,8 +27,7 @@ from privacyfunnel.model.published.measurement import (
     score_pairs,
 )
 from privacyfunnel.model.published.model_quality import measure_quality
-from privacyfunnel.model.published.noise import NOISES, NoiseSource, OwnNoise
-from privacyfunnel.model.published.smoothing import noise_variance
+from privacyfunnel.model.published.noise import NOISES, NoiseSource, OwnNoise, noise_variance
 from privacyfunnel.model.published.tree_fit import fit_tree_model, smooth_tree
 from privacyfunnel.model.published.tree_model import UNIT, TreeModel
 from privacyfunnel.tables.readers.adult import write_adult_csv

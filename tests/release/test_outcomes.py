@@ -26,7 +26,7 @@ from privacyfunnel.spec import ReleaseSpec
 from tests.commands import files_of, found_by, turned_down
 from tests.mechanisms.kinds import JOINT, MAKERS, STREAM, codes_for, sealed_of
 
-CODED = ["optimum", "chain"]
+CODED = ["optimum"]
 HOSTILE = ["a | b", "=1+1", "y01", "Köln – 東京", "b", "a"]  # a value may be called as a group of others is
 
 
@@ -71,10 +71,7 @@ def test_the_value_beside_a_code_is_its_most_likely_one_and_the_codebook_says_so
 def test_the_share_of_rows_that_show_their_value_is_what_the_law_expects(kind: str) -> None:
     way, sealed = output_layout(coded(kind)), sealed_of(kind)
     rows = np.repeat(np.arange(JOINT.a), JOINT.weights.sum(axis=0) * 40)
-    drawn = sealed.mechanism.draw(rows, STREAM.rows(0, len(rows))) if kind != "chain" else None
-    if drawn is None:  # a chain draws the rows it was made for
-        rows = codes_for(sealed.mechanism)
-        drawn = sealed.sample(rows, STREAM)
+    drawn = sealed.mechanism.draw(rows, STREAM.rows(0, len(rows)))
     assert way.count_unchanged(rows, drawn) / len(rows) == pytest.approx(way.expected_unchanged_share(JOINT), abs=0.03)
 
 
@@ -92,7 +89,6 @@ def test_a_value_that_does_not_follow_from_its_code_is_no_output(kind: str) -> N
 
 def test_a_column_of_codes_is_called_unlike_all_others() -> None:
     assert [each.column for each in coded("optimum", ("outcome",)).outcomes] == ["outcome 2"]
-    assert [each.column for each in coded("chain").outcomes] == ["colour outcome", "size outcome"]
 
 
 def test_a_file_that_states_outcomes_that_are_none_is_refused() -> None:
@@ -154,7 +150,7 @@ def test_a_release_has_values_codes_and_a_codebook_that_other_programs_read_as_t
     assert "leaks together with the kept column outcome" in turned_down(capsys, *audit)
 
 
-@pytest.mark.parametrize(("publish", "more"), [("town", ()), ("town,sex", ("--method", "chain"))])
+@pytest.mark.parametrize(("publish", "more"), [("town", ()), ("town,sex", ("--method", "optimal"))])
 def test_estimates_from_codes_and_from_labels_are_the_same(
     publish: str, more: tuple[str, ...], people: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

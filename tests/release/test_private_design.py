@@ -138,19 +138,6 @@ def test_what_cannot_be_designed_privately_is_refused() -> None:
         made(people(), domain=None)
     with pytest.raises(ParameterError, match="A domain file is for a mechanism made from counts with noise"):
         made(people(), prior="table", design_epsilon=None)
-    with pytest.raises(ParameterError, match="promise for a population was asked"):
-        sanitise(
-            people().with_columns(sex=pl.lit("f")),
-            ReleaseSpec(
-                secret="illness",
-                publish=["town", "sex"],
-                promise=LIP(2.0),
-                prior="population",
-                method="chain",
-                design_epsilon=1.0,
-                domain=listed(illness=["flu", "none"], town=["Bruges", "Ghent", "Ostend"], sex=["f", "m"]),
-            ),
-        )
     with pytest.raises(ParameterError, match="too few for that"):
         made(people(rows=100))
 
@@ -188,7 +175,12 @@ def test_the_command_makes_audits_and_refuses(tmp_path: Path, capsys: pytest.Cap
     assert code == 0
     protocol = into / "owner" / "protocol.json"
     assert stat.S_IMODE(protocol.stat().st_mode) == 0o600  # … and what was made from the counts themselves, not
-    assert "can work out a person's illness" in out
+    assert "can work out a person's illness, and even the table alone is not protected against them" in out
+    assert "not protected against somebody who knows all other rows; --prior model is" in out
+    page = (into / "public" / "README.html").read_text(encoding="utf-8")
+    assert "somebody who knows all other rows</th><td>Not promised: the table itself" in page.replace(
+        '<td class="n">', "<td>"
+    )
 
 
 # -- the theorem, by exhaustion ------------------------------------------------------------------------------------

@@ -1,12 +1,15 @@
 """Two tables with the same noisy counts and the same draws make the same public folder: every name, every byte."""
 
+import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 
-from privacyfunnel import Release, ReleaseSpec, sanitise_file
+from privacyfunnel import Release, ReleaseSpec, estimate, sanitise_file
 from privacyfunnel.release import model_design
 from privacyfunnel.report import release_page, statements
 from tests.report.released import OCCASION
@@ -76,7 +79,14 @@ def test_nothing_public_depends_on_the_rows_but_through_the_noisy_counts_and_the
     tmp_path: Path, format_: str, more: dict[str, Any]
 ) -> None:
     one, other = folders(tmp_path, format=format_, **more)
-    assert {"README.html", "croissant.json", "dcat.jsonld", "protocol.json", f"sanitised.{format_}"} <= set(one)
+    assert {
+        "README.html",
+        "croissant.json",
+        "dcat.jsonld",
+        "protocol.json",
+        "estimates.csv",
+        f"sanitised.{format_}",
+    } <= set(one)
     assert set(one) == set(other)
     assert [name for name in one if one[name] != other[name]] == []
 
@@ -94,3 +104,21 @@ def test_a_page_that_quotes_a_finding_of_the_owners_is_found_out(
     monkeypatch.setattr(statements, "readme_lead", quoting)
     one, other = folders(tmp_path, format="csv")
     assert {name for name in one if one[name] != other[name]} == {"README.html", "croissant.json"}
+
+
+def test_estimates_are_what_anybody_makes_from_the_public_folder(tmp_path: Path) -> None:
+    rows = {"illness": SECRETS["as towns go"], "town": TOWN}
+    pl.DataFrame(rows).write_csv(tmp_path / "people.csv")
+    asked = ReleaseSpec(**ASKED, seed=1, report=False)
+    sanitise_file(tmp_path / "people.csv", replace(asked, prior="model", into=tmp_path / "out"))
+    shutil.copytree(tmp_path / "out" / "public", tmp_path / "copy")
+    told = pl.read_csv(tmp_path / "copy" / "estimates.csv")
+    again = estimate(tmp_path / "copy" / "protocol.json", tmp_path / "copy" / "sanitised.csv")
+    assert told.columns == ["column", "value", "share", "from", "to"]
+    assert_frame_equal(told, again.to_tidy(), abs_tol=1e-12)
+    assert told["value"].to_list() == ["k", "l", "m"]
+    own = pl.Series(TOWN).value_counts(normalize=True)
+    shares = dict(zip(told["value"], told["share"], strict=True))
+    assert all(abs(shares[town] - share) < 0.1 for town, share in own.iter_rows())
+    sanitise_file(tmp_path / "people.csv", replace(asked, prior="table", into=tmp_path / "own", again=True))
+    assert not (tmp_path / "own" / "public" / "estimates.csv").exists()

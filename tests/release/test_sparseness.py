@@ -20,7 +20,7 @@ def test_the_advice_says_how_many_rows_their_combination_gives_away_and_which_co
 def test_coarser_bins_are_among_the_smaller_tables() -> None:
     counts = np.zeros((2, 4, 2), dtype=int)
     counts[0], counts[1] = [[5, 0], [0, 5], [5, 5], [5, 5]], [[0, 5], [5, 0], [5, 5], [5, 5]]
-    labels = ["< 10", "[10, 20)", "[20, 30)", ">= 30"]
+    labels = ["under 10", "10–19", "20–29", "30+"]
     joint = Joint.from_counts(counts, values=[labels, ["f", "m"]], names=["age", "sex"])
     found = {other.change: other for other in smaller_tables(joint, {"age": (10.0, 20.0, 30.0)})}
     coarse = f"use {hint('bins', 'age=20')}"

@@ -44,11 +44,10 @@ def test_the_people_are_promised_where_their_rows_allow_it_and_the_price_is_told
     ("frame", "more", "why"),
     [
         (table(300), {}, "these 300 rows are too few"),
-        (table(3000), {"publish": ["x", "z"], "method": "chain"}, "few rows come to"),
         (table(9000, 1500), {"method": "randomised-response"}, "more than 4,000 shares"),
         (table(3000), {"method": "conditional-reporting", "population": "auto"}, ""),
     ],
-    ids=["small", "chain", "large", "seeing"],
+    ids=["small", "large", "seeing"],
 )
 def test_where_they_cannot_be_these_rows_are_and_one_sentence_says_why(
     frame: pl.DataFrame, more: dict[str, object], why: str

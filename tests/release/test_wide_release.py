@@ -70,6 +70,7 @@ def test_rows_are_real_or_synthetic_and_look_like_rows_of_the_table(made: tuple[
         "README.html",
         "croissant.json",
         "dcat.jsonld",
+        "estimates.csv",
         "protocol.json",
         "sanitised.csv",
     ]
@@ -94,7 +95,7 @@ def test_anybody_can_check_it_from_the_public_files(made: tuple[Path, dict[str, 
     folder, _ = made
     checked = run("audit", folder / "out" / "public")
     assert checked.returncode == 0, checked.stderr
-    assert "LIP ε = 3 about income holds for whoever believes the published model" in checked.stdout
+    assert "LIP ε = 3 (×20.1) about income holds for whoever believes the published model" in checked.stdout
     alone = subprocess.run(
         [sys.executable, VERIFY, folder / "out" / "public" / "protocol.json"],
         capture_output=True,

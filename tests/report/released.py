@@ -21,7 +21,7 @@ HOSTILE = "<script>alert('pwned')</script>"
 DOLLARS = "$\\frac{1}{0}$ & <b>"
 OCCASION = Occasion(datetime(2026, 1, 2, 3, 4, tzinfo=UTC), "people.csv", "privacyfunnel sanitise people.csv")
 QUICK = Effort(gap=1e-2)
-AGES = ("< 10", "[10, 20)", "[20, 30)", ">= 30")
+AGES = ("under 10", "10–19", "20–29", "30+")
 
 
 @cache
@@ -61,7 +61,7 @@ def released(
 KINDS = {
     "one column": (LIP(0.5), ("city",)),
     "several": (LIP(0.5), ("city", "sex")),
-    "chain": (LIP(0.5), ("city", "sex", "age"), "chain"),
+    "three": (LIP(0.5), ("city", "sex", "age"), "optimal"),
     "odds": (LDP(0.5), ("city",)),
     "side channels": (SRLIP(0.5), ("city", "sex")),
     "seeing the secret": (LIP(0.5), ("city",), "optimal", True),

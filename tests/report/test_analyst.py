@@ -25,7 +25,7 @@ def test_values_with_an_order_keep_it_and_others_are_sorted_by_share() -> None:
     assert select_labels(Attribute("city", ("u", "v", "w", "x")), shares, 4).tolist() == [2, 3, 1, 0]
     given_order = (("size", ("S", "M", "L", "XL")),)
     assert select_labels(Attribute("size", ("L", "M", "S", "XL")), shares, 4, given_order).tolist() == [2, 1, 0, 3]
-    rows = re.findall(r'<span class="name">([^<]+)</span>', page("chain"))
+    rows = re.findall(r'<span class="name">([^<]+)</span>', page("three"))
     names = [re.sub(r"^y\d+ ", "", html.unescape(name)) for name in rows]
     ages = [AGES.index(name) for name in names if name in AGES]
     assert ages[:4] == [0, 1, 2, 3]  # for the analyst, then by codes of what is changed
@@ -34,7 +34,7 @@ def test_values_with_an_order_keep_it_and_others_are_sorted_by_share() -> None:
 
 
 def test_what_is_changed_adds_up() -> None:
-    for kind in ("one column", "several", "chain", "values"):
+    for kind in ("one column", "several", "three", "values"):
         release = released(*KINDS[kind])
         assert release.joint is not None
         for change in changes(release.joint, release.sealed):
@@ -52,14 +52,14 @@ def test_what_is_changed_adds_up() -> None:
 
 
 def test_what_an_analyst_gets_is_told_for_every_column_and_one_cross_table() -> None:
-    release = released(*KINDS["chain"])
+    release = released(*KINDS["three"])
     assert release.joint is not None
     found = analyst_view(release.sealed, release.joint, release.rows)
     assert [told.columns for told in found.columns] == [("city",), ("sex",), ("age",)]
     assert found.cross is not None
     assert set(found.cross.columns) == {"city", "age"}  # both follow the job
     assert found.cross.shares.sum() == pytest.approx(1)
-    text = html.unescape(page("chain"))
+    text = html.unescape(page("three"))
     assert " × ".join(found.cross.columns) in text
     assert all(cell in text for row in error_table(found) for cell in row)
     assert [row[0] for row in error_table(found)] == ["city", "sex", "age", " × ".join(found.cross.columns)]
@@ -67,10 +67,10 @@ def test_what_an_analyst_gets_is_told_for_every_column_and_one_cross_table() -> 
 
 def test_the_release_is_never_said_to_keep_more_than_the_best() -> None:
     curve = Curve("lip", 2.0, (Point("optimal", 1.0, 1.0, 1.5), Point("optimal", 2.0, 1.2, 1.6)))
-    assert "keeps 1.4000 nats, the most of all methods" in costs_picture(curve, "chain", 1.0, 1.4).words
-    assert "the best method at this ε keeps 1.0000" in costs_picture(curve, "chain", 1.0, 0.8).words
-    release = released(*KINDS["chain"])
-    drawn = html.unescape(page("chain"))
+    assert "keeps 1.4000 nats, the most of all methods" in costs_picture(curve, "randomised-response", 1.0, 1.4).words
+    assert "the best method at this ε keeps 1.0000" in costs_picture(curve, "randomised-response", 1.0, 0.8).words
+    release = released(*KINDS["three"])
+    drawn = html.unescape(page("three"))
     assert f"keeps {format_nats(release.sealed.information, down=True)}" in drawn
 
 

@@ -19,7 +19,7 @@ from tests.report.released import KINDS, OCCASION, QUICK, page, released
 
 
 def test_beliefs_lie_within_what_the_promise_allows_and_are_those_of_every_output() -> None:
-    for kind in ("one column", "several", "chain", "odds", "seeing the secret"):
+    for kind in ("one column", "several", "three", "odds", "seeing the secret"):
         release = released(*KINDS[kind])
         sealed, joint = release.sealed, release.joint
         assert joint is not None

@@ -16,7 +16,6 @@ from privacyfunnel.designs import methods
 from privacyfunnel.designs.curve import Point, line_name
 from privacyfunnel.designs.methods import Design, Method, Options
 from privacyfunnel.errors import SizeError
-from privacyfunnel.mechanisms import mechanism
 from privacyfunnel.model.credal.noisy_sample_rule import NoisySampleRule
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LIP, Population, PopulationPromise, Promise
@@ -52,7 +51,7 @@ def test_every_kind_of_release_answers_the_same_questions_in_the_same_order(kind
 
 def test_a_promise_of_odds_says_what_holds_and_not_what_another_promise_leaves_open() -> None:
     text = html.unescape(page("odds"))
-    assert "whatever somebody believed before" in text
+    assert "however common somebody took them to be, if published values go with them as" in text
     assert "whoever starts from another belief" not in text
     assert "whoever starts from another belief" in html.unescape(page("one column"))
 
@@ -177,7 +176,7 @@ def test_a_column_without_a_name_is_not_an_empty_word() -> None:
 
 
 def test_a_table_too_large_for_the_page_is_left_out_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    release = released(LIP(0.5), ("city", "sex"), "forced-response")
+    release = released(LIP(0.5), ("city", "sex"), "randomised-response")
     assert "is too large for this page" not in owner_page(release, OCCASION, effort=QUICK)
 
     def too_large(*_: object) -> None:
@@ -187,19 +186,6 @@ def test_a_table_too_large_for_the_page_is_left_out_in_words(monkeypatch: pytest
     text = owner_page(release, OCCASION, effort=QUICK)
     assert "The table of all replacements is too large for this page" in text
     assert "of the rows show the value they had" in text
-
-
-def test_what_publishes_values_as_they_are_needs_no_table_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A forced response of fifty thousand values took twenty gigabytes for it."""
-    monkeypatch.setattr(mechanism, "LARGEST_TABLE", 3)
-    release = sanitise(
-        people(),
-        ReleaseSpec(prior="table", secret="job", publish="city", promise=LIP(0.5), method="forced-response", seed=1),
-    )
-    assert release.codebook is None
-    assert release.joint is not None
-    with pytest.raises(SizeError, match="at most 3 entries"):
-        release.sealed.mechanism.value_joint(release.joint)
 
 
 def test_the_curve_is_in_the_report_only_if_it_is_requested(tmp_path: Path) -> None:

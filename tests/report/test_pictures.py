@@ -60,7 +60,7 @@ window.addEventListener("load", () => {{
 
 def test_a_real_browser_shows_every_figure_without_errors_cut_names_or_sideways_scrolling(tmp_path: Path) -> None:
     assert BROWSER, "this test needs a browser: apt-get install chromium"
-    shown = {f"{kind} {width}": (page(kind), width) for kind in ("several", "chain") for width in (390, 1200)}
+    shown = {f"{kind} {width}": (page(kind), width) for kind in ("several", "three") for width in (390, 1200)}
     shown["public 390"] = (readme(released(*KINDS["one column"])), 390)
     frames = [FRAME.format(id=name, width=width, page=html.escape(text)) for name, (text, width) in shown.items()]
     probe = tmp_path / "probe.html"

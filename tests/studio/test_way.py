@@ -66,7 +66,7 @@ def published(studio: Running, chromium: Browser, people: Path, tmp_path_factory
     role(tab, "town", "publish")
     role(tab, "age", "publish")
     tab.fill("[data-bin='2']", "30,50")
-    tab.until("document.querySelector('[data-cut=\"2\"]').textContent.includes('[30, 50)')")
+    tab.until("document.querySelector('[data-cut=\"2\"]').textContent.includes('30–49')")
     saved(tab)
     on(tab, "today")
     tab.until(DONE)

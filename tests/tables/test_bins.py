@@ -1,5 +1,7 @@
 """Bins: every number falls where its label says, edges are few and round, and what cannot be binned is refused."""
 
+import math
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,7 @@ from hypothesis import strategies as st
 
 from privacyfunnel.errors import ColumnError, ParameterError
 from privacyfunnel.hints import word_for_command_line
+from privacyfunnel.names import parse_interval
 from privacyfunnel.tables.coding import quantiles
 from privacyfunnel.tables.coding.bin_syntax import parse_bin
 from privacyfunnel.tables.coding.bins import Bins, bin_labels, example_edges
@@ -36,13 +39,10 @@ def test_every_number_falls_into_the_bin_whose_label_says_so(
     bins = [Bins("x", edges=tuple(edges))]
     code = encode(frame(s=["u"] * len(numbers), x=entries), secret=["s"], publish=["x"], bins=bins)
     for number, (_, label) in zip(numbers, decoded(code), strict=True):
-        if label.startswith("<"):
-            assert number < float(label[2:]) == edges[0]
-        elif label.startswith(">="):
-            assert number >= float(label[3:]) == edges[-1]
-        else:
-            low, high = label[1:-1].split(",")
-            assert float(low) <= number < float(high)
+        ends = parse_interval(label)
+        assert ends is not None
+        assert ends[0] <= number < ends[1]
+        assert ends in pairwise((-math.inf, *edges, math.inf))
     again = encode_known(frame(x=entries), published=code.contingency.published)
     assert [x for _, x in decoded(again)] == [x for _, x in decoded(code)]
 
@@ -50,7 +50,7 @@ def test_every_number_falls_into_the_bin_whose_label_says_so(
 def test_bins_keep_missing_apart_and_infinity_outside() -> None:
     table = frame(s=["u"] * 6, x=["1", "", None, "NaN", "inf", "-inf"])
     code = encode(table, secret=["s"], publish=["x"], bins=[Bins("x", edges=(0, 2))])
-    assert [x for _, x in decoded(code)] == ["[0, 2)", "(missing)", "(missing)", "(missing)", ">= 2", "< 0"]
+    assert [x for _, x in decoded(code)] == ["0–1", "(missing)", "(missing)", "(missing)", "2+", "under 0"]
 
 
 @pytest.mark.parametrize("bins", ["x=0,2", "x=quantiles:2"])
@@ -117,7 +117,7 @@ def test_many_numbers_are_refused_with_bins_that_would_do() -> None:
     option = word_for_command_line(caught.value.sentence).split("--bin ")[1].split(" or ", maxsplit=1)[0]
     assert option == "age=0,20,40,60,80,100"
     binned = encode(table, secret=["s"], publish=["age"], bins=[parse_bin(option)])
-    assert binned.contingency.attribute_labels[0][0] == "[0, 20)"
+    assert binned.contingency.attribute_labels[0][0] == "0–19"
     whole = encode(table, secret=["s"], publish=["age"], bins=[parse_bin("age=values")])
     assert len(whole.contingency.attribute_labels[0]) == 74
 
@@ -158,7 +158,7 @@ def test_quantiles_that_cannot_be_are_refused(count: str) -> None:
 
 def test_a_column_name_may_hold_an_equals_sign() -> None:
     assert parse_bin("a=b=1,2") == Bins("a=b", edges=(1.0, 2.0))
-    assert bin_labels((1.0, 2.5)) == ("< 1", "[1, 2.5)", ">= 2.5")
+    assert bin_labels((1.0, 2.5)) == ("under 1", "1 to under 2.5", "2.5+")
 
 
 def test_dates_are_grouped_by_decades() -> None:

@@ -52,7 +52,7 @@ def test_a_frame_is_counted_in_one_call() -> None:
     native = pd.DataFrame({"s": ["u", "v", "u"], "age": [3, 40, 70], "x": ["a", "b", "a"]})
     counted = contingency_from_frame(native, secret="s", publish=["age", "x"], bins=["age=18,65"])
     assert counted.attribute_names == ("age", "x")
-    assert counted.published.labels == ("< 18 & a", "[18, 65) & b", ">= 65 & a")
+    assert counted.published.labels == ("under 18 & a", "18–64 & b", "65+ & a")
     assert counted.weights.tolist() == [[1, 0, 1], [0, 1, 0]]
 
 

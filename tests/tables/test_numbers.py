@@ -97,15 +97,15 @@ def test_a_date_that_could_be_two_days_is_refused_until_its_order_is_said() -> N
 def test_weekdays_and_numbers_with_ends_are_listed_in_order() -> None:
     assert ByDate("weekday").sort_labels(["Sun", "Mon", "Fri"]) == ["Mon", "Fri", "Sun"]
     assert labels("bottom:18,top:85", ["17", "18", "19.5", "85", "99", "NA"]) == [
-        "<= 18", "<= 18", "19.5", ">= 85", ">= 85", "(missing)",
+        "up to 18", "up to 18", "19.5", "85+", "85+", "(missing)",
     ]  # fmt: skip
-    assert Ends(18, 85).sort_labels([">= 85", "9", "<= 18", "70"]) == ["<= 18", "9", "70", ">= 85"]
+    assert Ends(18, 85).sort_labels(["85+", "9", "up to 18", "70"]) == ["up to 18", "9", "70", "85+"]
 
 
 def test_a_width_cuts_at_its_multiples_and_quotes_nobody() -> None:
     prices = ["1.234", "2.345", "4.999", "12.000"]
-    assert labels("width:2", prices) == ["< 2", "[2, 4)", "[4, 6)", ">= 12"]
-    assert labels("width:2,bottom:0,top:4", prices) == ["[0, 2)", "[2, 4)", ">= 4", ">= 4"]
+    assert labels("width:2", prices) == ["under 2", "2–3", "4–5", "12+"]
+    assert labels("width:2,bottom:0,top:4", prices) == ["0–1", "2–3", "4+", "4+"]
     assert parse_bin("x=width:2,bottom:0,top:4") == Bins("x", edges=(0, 2, 4), bottom=0, top=4)
     with pytest.raises(ParameterError, match="at most 1000 bins"):
         labels("width:0.001", prices)
@@ -136,7 +136,7 @@ def test_a_hierarchy_of_arx_gives_groups_of_the_level_asked_for(tmp_path: Any) -
 @pytest.mark.parametrize("rule", [ByDate("month"), ByDate("week", "dmy"), Prefix(3), Ends(1.5), ValueMap({"a": "b"})])
 def test_a_rule_is_read_back_from_its_file_and_what_it_grouped_stays(rule: Grouping) -> None:
     assert parse_grouping(rule.to_json()) == rule
-    grouped = {"by": "2024-05" if rule == ByDate("month") else "2024-W18", "prefix": "E11", "bottom": "<= 1.5"}
+    grouped = {"by": "2024-05" if rule == ByDate("month") else "2024-W18", "prefix": "E11", "bottom": "up to 1.5"}
     label = next((text for key, text in grouped.items() if key in rule.to_json()), "b")
     found, strange = rule.labels(pl.Series([label]), NumberFormat())
     assert (found.to_list(), strange) == ([label], None)

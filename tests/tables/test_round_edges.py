@@ -6,6 +6,7 @@ import json
 import math
 from fractions import Fraction
 from itertools import pairwise
+from math import isfinite
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from privacyfunnel.names import parse_interval
 from privacyfunnel.tables.coding.quantiles import QuantileSummary
 from tests.commands import found_by
 
@@ -111,7 +113,7 @@ def test_no_persons_number_stands_in_the_files(
     found_by(capsys, *words, *bins)
     stated = json.loads((out / "owner" / "protocol.json").read_text())
     text = (out / "owner" / "protocol.json").read_text() + (out / "public" / "sanitised.csv").read_text()
-    shown = {float(part) for label in stated["publish"][0]["labels"] for part in label.strip("<>=[) ").split(", ")}
+    shown = {end for label in stated["publish"][0]["labels"] for end in parse_interval(label) or () if isfinite(end)}
     assert shown == set(stated["publish"][0]["bins"])
     assert not shown & set(age)
     assert len(stated["secret"]["labels"]) == (4 if sees_secret else 0)

@@ -37,8 +37,6 @@ from privacyfunnel.tables.readers.formats import AUTO_DETECT, Dialect
 from privacyfunnel.tables.readers.table_files import TableSource, open_table, resolve_source
 
 PROGRAM = (sys.executable, "-m", "privacyfunnel")
-# The method that makes a mechanism of each kind; a channel is the optimum's where a bound was proved for it.
-METHODS = {kind: kind for kind in ("chain", "forced-response")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +90,7 @@ def audit_black_box(
         If the published rows leak more about the secret than was promised.
     """
     lot = np.random.default_rng(seed)
-    method = method or METHODS.get(sealed.mechanism.kind, _channel_method(sealed))
+    method = method or _channel_method(sealed)
     joint, rows = draw_black_box(
         sealed, table, draws, method=method, lot=lot, bins=bins, dialect=dialect, program=program
     )

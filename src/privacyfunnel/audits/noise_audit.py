@@ -35,8 +35,9 @@ from privacyfunnel.errors import GuaranteeError
 from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.credal.noisy_sample_rule import NoisySampleRule
+from privacyfunnel.model.published.noise import noise_variance
 from privacyfunnel.model.published.noisy_counts import NoisyCounts
-from privacyfunnel.model.published.table_model import MeasuredCounts, TableModel, noise_rate, noise_variance
+from privacyfunnel.model.published.table_model import MeasuredCounts, TableModel, noise_rate
 
 FALSE_ALARM = 1e-9  # the probability that an honest private design is refused
 LARGEST_SPREAD = 20  # of ε_c: no design gives a count less than this part of it …

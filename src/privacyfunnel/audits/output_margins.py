@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacyfunnel.arrays import FloatArray, IntArray
-from privacyfunnel.mechanisms.mechanism import Mechanism, ObservationModels
+from privacyfunnel.mechanisms.mechanism import Mechanism
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class _Cover:
 
     def __init__(self, cover: tuple[int, ...], mechanism: Mechanism, counts: IntArray, way: OutputLayout) -> None:
         self.cover, self.way, self._law, self._counts = cover, way, mechanism, counts
-        self._chances: FloatArray = mechanism.observation(ObservationModels(lambda channel: channel, _forced_chances))
+        self._chances: FloatArray = mechanism.observation()
         self._seen = np.zeros(self._chances.shape[1], dtype=np.int64)
         self._rows = self._strange = 0
 
@@ -130,8 +130,3 @@ class _Cover:
         free = spread > RANK * max(spread.max(), LEAST_EXPECTED)
         along = (directions.T @ apart)[free]
         return float((along**2 / spread[free]).sum()), int(free.sum())
-
-
-def _forced_chances(truth: float, noise: FloatArray) -> FloatArray:
-    """The chance of each value in the place of each value."""
-    return np.asarray(noise + truth * np.eye(len(noise)))

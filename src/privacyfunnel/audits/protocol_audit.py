@@ -108,7 +108,7 @@ class Audit:
                 ("exact", f"on the table's own frequencies a record leaks ε = {format_epsilon(self.table_leak)}")
             )
         if self.file is not None:
-            facts.append(("file", self.file.compared))
+            facts.append(("file", f"agrees {self.file.compared}"))
         if self.kept is not None:
             facts.append(("kept", str(self.kept)))
         return facts

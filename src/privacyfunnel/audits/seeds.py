@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacyfunnel.arrays import IntArray
-from privacyfunnel.errors import ProtocolFileError
 from privacyfunnel.mechanisms.mechanism import Mechanism
 from privacyfunnel.mechanisms.sampling import WORD_BITS, KeyStream
 from privacyfunnel.release.shuffle import RowOrder
@@ -107,10 +106,7 @@ def _count_differences(
 ) -> int:
     """How many rows another draw shows otherwise, from a seed or from a fresh key."""
     stream = KeyStream.generate() if seed is None else KeyStream.from_seed(seed)
-    try:
-        again = mechanism.draw(inputs, stream.rows(first_row, len(inputs)))
-    except ProtocolFileError:  # a chain that does not know where this draw would lead, so it is not its own
-        return len(inputs)
+    again = mechanism.draw(inputs, stream.rows(first_row, len(inputs)))
     return int((again[:, : drawn.shape[1]] != drawn).any(axis=1).sum())
 
 

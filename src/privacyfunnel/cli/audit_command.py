@@ -11,16 +11,30 @@ import typer
 
 from privacyfunnel.cli import text_format
 from privacyfunnel.cli.application import Json, answer, show
-from privacyfunnel.cli.release_summary import format_signer
+from privacyfunnel.cli.release_summary import Details, format_signer
 from privacyfunnel.cli.spec_options import READING, Given, build_spec, takes_spec
 from privacyfunnel.cli.transition_matrix import audit_matrix_file
-from privacyfunnel.formatting import finite_or_none
+from privacyfunnel.formatting import finite_or_none, format_factor
 
 if TYPE_CHECKING:
-    from privacyfunnel.audits.black_box_audit import BlackBoxAudit
     from privacyfunnel.audits.draw_agreement import DrawAgreement
     from privacyfunnel.audits.protocol_audit import Audit
+    from privacyfunnel.mechanisms.sealing import SealedProtocol
     from privacyfunnel.spec import ReleaseSpec
+
+HIDDEN = (
+    "shared",
+    "certified",
+    "people",
+    "rare",
+    "names",
+    "test",
+    "independence",
+    "seed",
+    "noise",
+    "information",
+    "alone",
+)
 
 
 def _print_schema(wanted: bool) -> None:
@@ -86,6 +100,7 @@ def audit(
             "--schema", help="Print the JSON Schema of protocol files and leave.", is_eager=True, callback=_print_schema
         ),
     ] = False,
+    details: Details = False,
     as_json: Json = False,
 ) -> None:
     """Check from the files alone that the promise holds and that the sanitised table was drawn as stated.
@@ -100,7 +115,7 @@ def audit(
     if matrix is None:
         alone = table is None and not (with_ or domain or draws)
         if alone and not {"publish", "epsilon", "factor", "keep", "keep_order", "ledger", "query"} & given.keys():
-            _audit_public(protocol, spec, sanitised, as_json=as_json)
+            _audit_public(protocol, spec, sanitised, details=details, as_json=as_json)
             return
         if table is None or {"publish", "epsilon", "factor"} & given.keys():
             raise ParameterError(
@@ -110,7 +125,7 @@ def audit(
         if protocol.is_dir():
             sanitised = sanitised or find_table(protocol)
             refuse_altered(sanitised.parent)
-        _audit_protocol(protocol, spec, sanitised, tuple(with_ or ()), domain, draws, as_json=as_json)
+        _audit_protocol(protocol, spec, sanitised, tuple(with_ or ()), domain, draws, details=details, as_json=as_json)
         return
     if table is not None or sanitised is not None or with_ or spec.keep or spec.signed_by or draws or domain:
         raise ParameterError(
@@ -120,7 +135,22 @@ def audit(
     audit_matrix_file(matrix, spec, spec.promise_value if sized else None, as_json=as_json)
 
 
-def _audit_public(protocol: Path, spec: ReleaseSpec, sanitised: Path | None, *, as_json: bool) -> None:
+def _format_verdict(sealed: SealedProtocol) -> tuple[str, str]:
+    size, secret = sealed.total_epsilon, " & ".join(sealed.domain.secret_columns)
+    people = sealed.promise.population
+    whom = "" if sealed.model is None else " for whoever believes the published model"
+    if people is not None:
+        whom = f" for the population, with {100 * people.confidence:g} % confidence"
+    epsilon = f"ε = {text_format.format_epsilon(size)} (×{format_factor(size)})"
+    return ("verdict", f"{sealed.promise.name} {epsilon} about {secret} holds{whom}")
+
+
+def _format_audit(told: list[tuple[str, str]], *, details: bool) -> str:
+    """The verdict and what an auditor must know; with details, every test and its figures."""
+    return text_format.format_facts([fact for fact in told if details or fact[0] not in HIDDEN])
+
+
+def _audit_public(protocol: Path, spec: ReleaseSpec, sanitised: Path | None, *, details: bool, as_json: bool) -> None:
     from privacyfunnel.audits.public_audit import audit_public
 
     found = audit_public(protocol, secret=spec.secret, sanitised=sanitised, signed_by=spec.signed_by)
@@ -140,14 +170,11 @@ def _audit_public(protocol: Path, spec: ReleaseSpec, sanitised: Path | None, *, 
         "codebook": None if found.codebook is None else str(found.codebook),
         "signed_by": None if found.signer is None else found.signer.fingerprint,
     }
-    secrets, whole = " & ".join(sealed.domain.secret_columns), text_format.format_epsilon(sealed.total_epsilon)
+    secrets = " & ".join(sealed.domain.secret_columns)
     parts = f"{text_format.format_epsilon(float(model.epsilon))} for the model, the rest for the records"
     told = [
+        _format_verdict(sealed),
         ("secret", secrets if spec.secret else f"{secrets}, {_NOT_NAMED}"),
-        (
-            "promise",
-            f"{sealed.promise.name} ε = {whole} about {secrets} holds for whoever believes the published model",
-        ),
         ("shared", f"{parts}; a label is named because of one person with a chance of {float(model.delta):g} at most"),
         (
             "certified",
@@ -164,7 +191,7 @@ def _audit_public(protocol: Path, spec: ReleaseSpec, sanitised: Path | None, *, 
     ]
     if not sealed.for_publication:
         told.append(("beware", "drawn from a seed: not for publication"))
-    answer(as_json, content, text_format.format_facts(told))
+    answer(as_json, content, _format_audit(told, details=details))
 
 
 def _audit_protocol(
@@ -175,9 +202,11 @@ def _audit_protocol(
     domain: Path | None,
     draws: int | None,
     *,
+    details: bool,
     as_json: bool,
 ) -> None:
     from privacyfunnel.audits import protocol_audit as room
+    from privacyfunnel.audits.black_box_audit import audit_black_box
     from privacyfunnel.audits.draw_agreement import FALSE_ALARM
     from privacyfunnel.audits.noise_audit import FALSE_ALARM as NOISE_FALSE_ALARM
     from privacyfunnel.release.findings.attacker_leaks import format_side_channel
@@ -199,7 +228,11 @@ def _audit_protocol(
     )
     sealed, draw, side, signer, claims = found.sealed, found.draw, found.side_channel, found.signer, found.claims
     together = room.audit_composition([protocol, *others], spec.source, **reading) if others else None
-    outside = None if draws is None else _run_black_box_test(found, spec, draws)
+    outside = (
+        None
+        if draws is None
+        else audit_black_box(sealed, spec.source, draws, bins=spec.bin_rules, dialect=spec.dialect)
+    )
     content = {
         "holds": True,
         "rows": found.rows,
@@ -261,12 +294,9 @@ def _audit_protocol(
     }
     secrets = " & ".join(sealed.domain.secret_columns)
     told = [
+        _format_verdict(sealed),
         ("rows", f"{found.rows:,}"),
         ("secret", secrets if found.secret_named else f"{secrets}, {_NOT_NAMED}"),
-        (
-            "promise",
-            f"{sealed.promise.name} ε = {text_format.format_epsilon(sealed.promise.epsilon)} about {secrets} holds",
-        ),
         (
             "certified",
             f"ε = {found.certified:.6g} now, {sealed.epsilon:.6g} stated, {sealed.mechanism.describe_check()}",
@@ -276,18 +306,6 @@ def _audit_protocol(
     if side is not None:
         told.append(("side channels", format_side_channel(side)))
     if draw is not None:
-        how = "row by row" if draw.paired else "in the counts of outputs"
-        told.append(
-            (
-                "draw",
-                f"consistent {how}: chi-square {draw.statistic:.1f} on {draw.degrees} degrees of freedom, "
-                f"p = {draw.p_value:.3f} (refused below {FALSE_ALARM:g}, which is exact in the limit of many rows)",
-            )
-        )
-        if not draw.paired:
-            told.append(("order", _ORDER_UNKNOWN))
-        if draw.untested:
-            told.append(("not tested", ", ".join(draw.untested)))
         told += _draw_facts(draw, secrets, FALSE_ALARM)
     told += found.file_facts
     if claims is not None:
@@ -307,7 +325,7 @@ def _audit_protocol(
         )
     if not sealed.for_publication:
         told.append(("beware", "drawn from a seed: not for publication"))
-    answer(as_json, content, text_format.format_facts(told))
+    answer(as_json, content, _format_audit(told, details=details))
 
 
 _ORDER_UNKNOWN = (
@@ -321,7 +339,8 @@ def _population_facts(found: Audit, *, named: bool) -> list[tuple[str, str]]:
     """What holds for those whom the rows stand for."""
     if found.people is None:
         return [("people", "ε for the population was not computed: too many numbers, or a promise of another package")]
-    told = [("people", found.people_text)]
+    promised = found.people.private or found.sealed.promise.population is not None
+    told = [("holds for" if promised else "people", found.people_text)]
     alone = found.people.rare_alone
     told += [("rare", alone)] if alone else []
     if found.people.private and not named:
@@ -330,23 +349,17 @@ def _population_facts(found: Audit, *, named: bool) -> list[tuple[str, str]]:
 
 
 def _draw_facts(draw: DrawAgreement, secret: str, false_alarm: float) -> list[tuple[str, str]]:
-    """What else was found about a draw."""
-    told = []
-    if draw.secret_dependence is not None:
-        told.append(
-            (
-                "independence",
-                f"outputs depend on {secret} no more than the protocol allows, p = "
-                f"{draw.secret_dependence.p_value:.3f} "
-                f"(refused below {false_alarm:g}; its chi-squares are exact in the limit of many rows)",
-            )
-        )
-    if draw.unseeded:
-        told.append(("seed", "no common seed draws these rows; others were not tried"))
-    return told
-
-
-def _run_black_box_test(found: Audit, spec: ReleaseSpec, draws: int) -> BlackBoxAudit:
-    from privacyfunnel.audits.black_box_audit import audit_black_box
-
-    return audit_black_box(found.sealed, spec.source, draws, bins=spec.bin_rules, dialect=spec.dialect)
+    """Whether the table was drawn as stated, and how that was tested."""
+    how = "row by row" if draw.paired else "in the counts of outputs"
+    follows, refused = draw.secret_dependence, f"refused below {false_alarm:g}"
+    facts = [
+        ("draw", f"consistent with the protocol {how} (p = {draw.p_value:.3f}, {refused})"),
+        ("test", f"chi-square {draw.statistic:.1f} on {draw.degrees} degrees of freedom, exact for many rows"),
+        ("order", "" if draw.paired else _ORDER_UNKNOWN),
+        ("not tested", ", ".join(draw.untested)),
+        ("seed", "no common seed draws these rows; others were not tried" if draw.unseeded else ""),
+    ]
+    if follows is not None:
+        allowed = f"outputs depend on {secret} no more than the protocol allows"
+        facts.append(("independence", f"{allowed}, p = {follows.p_value:.3f} ({refused}; exact for many rows)"))
+    return [(name, text) for name, text in facts if text]

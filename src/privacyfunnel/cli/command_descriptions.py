@@ -82,8 +82,8 @@ def _head() -> Iterator[str]:
     yield from (".SH SYNOPSIS", ".B privacyfunnel", r"\fICOMMAND\fR [\fIARGUMENTS\fR] [\fIOPTIONS\fR]")
     yield ".SH DESCRIPTION"
     yield _text(
-        "Replaces every record's published values by a randomised version, so that nobody's belief about the secret "
-        "column moves by more than a factor e^ε, while the published values keep as much as is mathematically possible."
+        "Replaces every record's published values by a randomised version, so that whoever believes the published "
+        "model of secret and values changes a belief about a person's secret by a factor of at most e^ε."
     )
     yield ".SH COMMANDS"
 

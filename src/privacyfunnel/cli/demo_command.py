@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from privacyfunnel.release.release import Release
 
 NAME = "privacyfunnel"
-SECRET, PUBLISH, EPSILON = "occupation", "education", 1.0
+SECRET, PUBLISH = "occupation", "education"
 SHOWN = 6  # people: enough to see what happens
 
 
@@ -39,21 +39,24 @@ def demo(
     from privacyfunnel.spec.text_forms import command_words
     from privacyfunnel.tables.readers.adult import write_adult_csv
 
-    people, out = into / "adult.csv", into / "out"
+    people, labels, out = into / "adult.csv", into / "domain.json", into / "out"
     if into.exists():
         check_target(people, force=force)
+        check_target(labels, force=force)
         check_folder(out, force=force)
     with ensure_folder(into):
         write_adult_csv(people, force=force)
+        _write_domain(labels, force=force)
     look = next(look for look in scan(people, secret=[SECRET]).looks if look.column == PUBLISH)
-    spec = ReleaseSpec(table=people, secret=SECRET, publish=PUBLISH, epsilon=EPSILON, into=out, force=force)
+    spec = ReleaseSpec(table=people, secret=SECRET, publish=PUBLISH, epsilon=1.0, domain=labels, into=out, force=force)
     release = run_release(spec, command_words(replace(spec, force=True)), trial=True)
     before, after = (_column(Path(path)) for path in (people, release.table))
     places, me = _places(release, people), program_name()
     text = [
         f"{people} holds {release.rows:,} people of a US census (UCI Adult). Their {PUBLISH} is to be published,",
         f"their {SECRET} is to stay secret. Published as it is, {PUBLISH} would leak without bound:",
-        f"{look.value}, for one, rules out {look.secret}. So it was sanitised:",
+        f"{look.value}, for one, rules out {look.secret}. So it was sanitised,",
+        f"by the labels that the census codes are known to have ({labels}):",
         "",
         format_summary(release),
         "",
@@ -70,11 +73,24 @@ def demo(
         f"  {me} estimate {out}",
         f"  {me} scan {people} --secret {SECRET}",
         f"  {me} audit {out} {people}",
-        f"  {me} sanitise {people} --secret income --publish {PUBLISH},sex -e 0.5 --into {into / 'mine'}",
+        f"  {me} sanitise {people} --secret income --publish {PUBLISH},sex -e 0.5 --domain {labels}"
+        f" --into {into / 'mine'}",
         f"  {me} curve {people} --secret {SECRET} --publish {PUBLISH} --into {into / 'curve'}",
         "docs/limits.md says what is not promised.",
     ]
     answer(as_json, {"people": str(people), "leak_as_it_is": look.lip, **content(release)}, "\n".join(text))
+
+
+def _write_domain(path: Path, *, force: bool) -> None:
+    """The labels of the census codes, which everybody can look up."""
+    from privacyfunnel.atomic_files import atomic_file
+    from privacyfunnel.tables.coding.coders import Coding
+    from privacyfunnel.tables.coding.domain_file import DomainFile
+    from privacyfunnel.tables.readers.adult import ADULT_COLUMNS, adult_counts
+
+    codings = {column: Coding(column, adult_counts(column)[1][0]) for column in ADULT_COLUMNS}
+    with atomic_file(path, force=force) as beside:
+        beside.write_text(DomainFile(codings).to_text(), encoding="utf-8")
 
 
 def _column(path: Path) -> list[str]:

@@ -197,13 +197,8 @@ def _population_text(release: Release) -> str:
 
 def meaning(promise: Promise, epsilon: float, secret: str) -> str:
     """What a promise of that size leaves of a belief."""
-    return (
-        f"a belief of {format_percent(PRIOR)} about {secret} may become {format_belief_range(promise, epsilon, PRIOR)}"
-    )
-
-
-def format_belief_range(promise: Promise, epsilon: float, prior: float) -> str:
-    return format_percent_range(*promise.belief_bounds(prior, epsilon))
+    becomes = format_percent_range(*promise.belief_bounds(PRIOR, epsilon))
+    return f"a belief of {format_percent(PRIOR)} about {secret} may become {becomes}"
 
 
 def order_content(release: Release | Applied) -> dict[str, Any]:

@@ -25,7 +25,7 @@ def sanitise(
     details: Details = False,
     as_json: Json = False,
 ) -> None:
-    """Publish columns of a table so that nobody's belief about the secret moves by more than a factor of e^ε."""
+    """Publish columns of a table so that beliefs about the secret that start from the prior move by at most e^ε."""
     spec = build_spec(source, given).require_columns()
     if not spec.try_:
         spec.require_into()

@@ -12,9 +12,9 @@ import typer
 
 from privacyfunnel.cli import text_format
 from privacyfunnel.cli.application import Json, answer
-from privacyfunnel.cli.release_summary import PRIOR, Details, format_belief_range, meaning
+from privacyfunnel.cli.release_summary import PRIOR, Details, meaning
 from privacyfunnel.cli.spec_options import COARSER, READING, Given, TableOrDatabase, build_spec, takes_spec
-from privacyfunnel.formatting import format_factor, format_number, format_percent, format_points
+from privacyfunnel.formatting import format_factor, format_number, format_percent, format_percent_range, format_points
 from privacyfunnel.hints import hint
 from privacyfunnel.names import format_names
 
@@ -62,7 +62,7 @@ def scan(
     omitted: tuple[str, ...] = ()
     if domain is not None:
         omitted = room.write_domain(spec.source, domain, found, spec.bin_rules, dialect=spec.dialect, force=spec.force)
-    several = _consequences(spec) if spec.publish else ()
+    several = _consequences(spec)
     safe = {look.column for look in found.looks if found.safe(look, wanted)}
     safe_in_bins = {look.column for look in found.looks if found.safe_in_bins(look, wanted)}
     columns = [
@@ -118,11 +118,13 @@ def scan(
 def _consequences(spec: ReleaseSpec) -> tuple[Consequence, ...]:
     """What several sizes of the promise would mean for the columns to publish."""
     from privacyfunnel.cli.curve_command import read_joint
-    from privacyfunnel.estimation.expected_precision import EPSILONS, consequences
+    from privacyfunnel.estimation.expected_precision import EPSILONS, Consequence, consequences
 
+    sizes = sorted({*EPSILONS, spec.promise_value.epsilon})
+    if not spec.publish:
+        return tuple(Consequence(spec.promise_value.with_epsilon(size), (), "") for size in sizes)
     mine = {column: how for column, how in spec.bins.items() if column in (*spec.secret, *spec.publish)}
     joint = read_joint(replace(spec, bins=mine))
-    sizes = sorted({*EPSILONS, spec.promise_value.epsilon})
     return consequences(joint, int(joint.weights.sum()), spec.promise_value, sizes)
 
 
@@ -238,11 +240,12 @@ def _combination_notes(found: Scan, wanted: Promise, asked: str) -> list[str]:
     if wanted.guards_known_attributes:
         who += ", or some of them while knowing the others"
     broken = [joined for joined in together.pairs if not joined.keeps]
+    count = f" {len(broken)}, of which the worst {SHOWN_PAIRS}" if len(broken) > SHOWN_PAIRS else ""
     notes = []
     if together.pairs:
         notes.append(
             f"In pairs, against {who}, {asked} is kept by {len(together.pairs) - len(broken)} of "
-            f"{len(together.pairs)} pairs" + (f"; it is broken by{_count_note(broken)}:" if broken else ".")
+            f"{len(together.pairs)} pairs" + (f"; it is broken by{count}:" if broken else ".")
         )
         notes += [f"  {_format_combination(joined)}" for joined in broken[:SHOWN_PAIRS]]
     if together.whole is not None and len(together.columns) > 2:
@@ -273,10 +276,6 @@ def _rare_notes(found: Scan) -> list[str]:
     ]
 
 
-def _count_note(broken: list[ColumnGroup]) -> str:
-    return f" {len(broken)}, of which the worst {SHOWN_PAIRS}" if len(broken) > SHOWN_PAIRS else ""
-
-
 def _format_combination(joined: ColumnGroup) -> str:
     leak = "ε not measured" if joined.epsilon is None else f"ε {text_format.format_epsilon(joined.epsilon)}"
     return f"{' & '.join(joined.columns)}: {leak}; {format_percent(joined.decided)} of rows have their secret decided."
@@ -292,21 +291,19 @@ def _format_epsilon_choices(found: Sequence[Consequence], secret: str) -> list[s
     names = [" × ".join(told.columns) for told in next((one.shares for one in found if one.shares), ())][:COLUMNS]
     lines = []
     for one in found:
-        epsilon = one.promise.epsilon
+        epsilon, belief = one.promise.epsilon, format_percent_range(*one.belief_range(PRIOR))
         errors = {" × ".join(told.columns): _format_error(told.average) for told in one.shares}
         shown = [errors.get(name, "") for name in names]
-        lines.append(
-            [
-                format_number(epsilon),
-                f"×{format_factor(epsilon)}",
-                format_belief_range(one.promise, epsilon, PRIOR),
-                *shown,
-            ]
-        )
+        lines.append([format_number(epsilon), f"×{format_factor(epsilon)}", belief, *shown])
     header = ["ε", "a guess moves", f"{format_percent(PRIOR)} becomes", *names]
+    errors_text = (
+        ", and how many points shares would be off"
+        if names
+        else f" ({hint('publish', 'COLUMNS')} adds what shares lose)"
+    )
     unknown = next((one.unknown for one in found if one.unknown), "")
     return [
-        f"What each ε would mean: how far a guess about {secret} may move, and how many points shares would be off:",
+        f"What each ε would mean: how far a guess about {secret} may move{errors_text}:",
         "",
         text_format.format_table(header, lines, ">>>" + ">" * len(names)),
         *([f"Intervals are not predicted where {unknown}."] if unknown else []),

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @takes_spec(
     *("epsilon", "factor", "promise", "population", "average", "sees_secret"),
-    *("use", "ordered", "method", "chain_order", "gap", "time_limit"),
+    *("use", "ordered", "method", "gap", "time_limit"),
     use=with_default("use", "information"),
     method=with_default("method", "optimal"),
 )

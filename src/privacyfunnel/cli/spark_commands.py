@@ -114,7 +114,7 @@ def sanitise(
     format_: FormatOption = SparkFormat.PARQUET,
     as_json: Json = False,
 ) -> None:
-    """Publish columns of a table so that nobody's belief about the secret moves by more than a factor of e^ε."""
+    """Publish columns of a table so that beliefs about the secret that start from the prior move by at most e^ε."""
     from privacyfunnel.report.summary_lines import file_text
     from privacyfunnel.spark import folders, spark_session
     from privacyfunnel.spark.output_folder import OutputFiles

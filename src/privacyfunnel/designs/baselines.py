@@ -56,7 +56,7 @@ def randomised_response(joint: Joint, promise: Promise) -> Protocol:
            [0.25, 0.75]])
     """
     a, elsewhere = joint.a, np.full(joint.a, 1 / joint.a) if promise.anything_else else None
-    check_channel_size(a, a, "Randomised response", "Merge rare values, publish fewer columns, or use forced-response.")
+    check_channel_size(a, a, "Randomised response", "Merge rare values, or publish fewer columns.")
     outputs = joint.values
 
     def member(alpha: float) -> Protocol:
@@ -95,9 +95,7 @@ def conditional_reporting(joint: Joint, promise: Promise) -> Protocol:
         If no :math:`\alpha` keeps the promise, or, for an ε of about 1e-15 and less, if rounding hides that one does.
     """
     c, a = joint.c, joint.a
-    check_channel_size(
-        c * a, a, "Conditional reporting", "Merge rare values, publish fewer columns, or use forced-response."
-    )
+    check_channel_size(c * a, a, "Conditional reporting", "Merge rare values, or publish fewer columns.")
     outputs = joint.values
     others = (1 - np.eye(c)) @ joint.p_x_given_s  # not a sum less a term: where all terms are 0, this is 0
     elsewhere = joint.p_x_given_s.mean(axis=0) if promise.anything_else else None  # as everybody's at α = 0

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from privacyfunnel.arrays import nonzero_entries
-from privacyfunnel.designs.interface import Design, Effort, Options, RecordDesign
+from privacyfunnel.designs.interface import Effort, Options, RecordDesign
 from privacyfunnel.errors import ParameterError
 from privacyfunnel.hints import hint
 from privacyfunnel.model.joint import Joint
@@ -103,23 +103,3 @@ def _channel_design(joint: Joint, promise: Promise, protocol: Protocol, options:
 def _count_outputs(protocol: Protocol | SparseProtocol) -> int:
     """How many outputs can come."""
     return len(set(nonzero_entries(protocol.channel)[1].tolist()))
-
-
-def design_chain(joint: Joint, promise: Promise, options: Options) -> Design:
-    from privacyfunnel.designs.chain.step_order import chain_protocol
-
-    seconds = options.effort.time_limit
-    chain = chain_protocol(joint, promise, order=options.order or None, as_values=options.as_values, seconds=seconds)
-    return chain.solve()
-
-
-def design_forced_response(joint: Joint, promise: Promise, options: Options) -> Design:
-    from privacyfunnel.designs.forced_response_design import assess_forced_response
-
-    return assess_forced_response(joint, promise, options.use)
-
-
-def try_chain(joint: Joint, promise: Promise, options: Options) -> float:
-    from privacyfunnel.designs.chain.step_order import estimate_information
-
-    return estimate_information(joint, promise)

@@ -181,7 +181,7 @@ def _log_distance(one: float, other: float) -> float:
 def default_methods(use: Use | None = None) -> list[str]:
     """The methods that a curve shows where none are named: those for whole records that serve the use."""
     use = use or Information()
-    return [name for name, method in room.METHODS.items() if not method.columnwise and method.serves(use)]
+    return [name for name, method in room.METHODS.items() if name != room.REAL_OR_SYNTHETIC and method.serves(use)]
 
 
 def _point(joint: Joint, promise: Promise, method: str, options: Options) -> Point:

@@ -40,7 +40,6 @@ class Options:
 
     sees_secret: bool = False
     as_values: bool = False  # publish original values, not groups of them
-    order: tuple[str, ...] = ()  # the columns in the order they are published in; chosen by what they keep if empty
     use: Use = field(default_factory=Information)  # what the protocol is to be best for
     orders: Orders = ()  # of columns whose values stand on a line, though they are no numbers
     average: float | None = None  # nats: I(S;Y) may be no more than this, beside what is promised

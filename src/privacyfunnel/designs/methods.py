@@ -28,15 +28,13 @@ from privacyfunnel.names import suggest_name
 __all__ = ["METHODS", "Design", "Effort", "Method", "Options", "Progress", "RecordDesign", "find_method"]
 
 Maker = Callable[[Joint, Promise, Options], Design]
-Trial = Callable[[Joint, Promise, Options], float]
 
-SEES_SECRET, AS_VALUES, ORDER, AVERAGE = "sees_secret", "as_values", "order", "average"
+SEES_SECRET, AS_VALUES, AVERAGE = "sees_secret", "as_values", "average"
 REAL_OR_SYNTHETIC = "real-or-synthetic"
 # What is said where a method cannot follow an option.
 REFUSALS = {
     SEES_SECRET: "{method} never looks at the secret; leave out " + hint("sees_secret") + " or use another method.",
     AS_VALUES: "{method} publishes sets, not values; use " + hint("as_", "labels") + " or another method.",
-    ORDER: "an order of columns is for the method {others}; {method} needs none. Leave it out.",
     AVERAGE: "an average is for the method {others}; {method} knows none. Leave it out.",
 }
 
@@ -51,9 +49,7 @@ class Method:
     uses: tuple[type[Use], ...] = (Information,)  # what it can be made for, or measured by
     always_sees_secret: bool = False  # at the secret, whether asked to or not
     searches: bool = False  # for as long as it is told to
-    columnwise: bool = False  # one column after the other: for tables whose combinations are many
     answers_anything_else: bool = False  # by a row of its own for values that no row of the table has
-    trial: Trial | None = None  # about how many nats it keeps, where finding that out by a design would take long
 
     def design(self, joint: Joint, promise: Promise, options: Options | None = None) -> Design:
         """The protocol of this method which keeps the promise.
@@ -84,10 +80,6 @@ class Method:
         """The promise as this method keeps it: to people with values never seen too, where it has a row for them."""
         return promise.cover_anything_else(self.answers_anything_else)
 
-    def estimate_information(self, joint: Joint, promise: Promise, options: Options) -> float:
-        """About how many nats the method keeps of a table: to compare tables with."""
-        return (self.trial or _measure_information(self))(joint, promise, options)
-
 
 def refuse_options(method: str, follows: frozenset[str], options: Options) -> None:
     """Refuse what this method cannot follow."""
@@ -107,8 +99,8 @@ def _format_choices(names: Sequence[str]) -> str:
 
 
 def _is_asked(option: object) -> bool:
-    """Whether anybody asked for it; an average of 0 was asked for, an order of no columns was not."""
-    return option is not False and option is not None and option != ()
+    """Whether anybody asked for it; an average of 0 was asked for."""
+    return option is not False and option is not None
 
 
 def find_method(name: str) -> Method:
@@ -124,10 +116,6 @@ def find_method(name: str) -> Method:
     return found
 
 
-def _measure_information(mine: Method) -> Trial:
-    return lambda joint, promise, options: mine.design(joint, promise, options).information
-
-
 def _refuse_without_model(joint: Joint, promise: Promise, options: Options) -> Design:
     raise ParameterError(
         f"{REAL_OR_SYNTHETIC} draws synthetic records from a published model; there is none. Add "
@@ -135,13 +123,13 @@ def _refuse_without_model(joint: Joint, promise: Promise, options: Options) -> D
     )
 
 
-_ALL_BUT_COLUMNS = frozenset({SEES_SECRET, AS_VALUES})
+_BOTH = frozenset({SEES_SECRET, AS_VALUES})
 _EVERY_USE = (Use,)
 _TABLE = (
     Method(
         "optimal",
         builders.design_optimum,
-        follows=_ALL_BUT_COLUMNS | {AVERAGE},
+        follows=_BOTH | {AVERAGE},
         uses=_EVERY_USE,
         searches=True,
         answers_anything_else=True,
@@ -150,20 +138,11 @@ _TABLE = (
     Method(
         "conditional-reporting",
         builders.design_conditional_reporting,
-        follows=_ALL_BUT_COLUMNS,
+        follows=_BOTH,
         uses=_EVERY_USE,
         always_sees_secret=True,
         answers_anything_else=True,
     ),
-    Method(
-        "chain",
-        builders.design_chain,
-        follows=frozenset({AS_VALUES, ORDER}),
-        searches=True,
-        columnwise=True,
-        trial=builders.try_chain,
-    ),
-    Method(REAL_OR_SYNTHETIC, _refuse_without_model, uses=(Information, Statistics), columnwise=True),
-    Method("forced-response", builders.design_forced_response, uses=(Information, Statistics), columnwise=True),
+    Method(REAL_OR_SYNTHETIC, _refuse_without_model, uses=(Information, Statistics)),
 )
 METHODS: Mapping[str, Method] = MappingProxyType({each.name: each for each in _TABLE})

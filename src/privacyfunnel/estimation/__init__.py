@@ -2,7 +2,6 @@
 
 observation            statistics of a sanitised record, and how they depend on its original value
 observation_models     one output of a list; posteriors of records
-forced_response_model  forced responses, by formula for any number of values
 many_values            thousands of values, one share at a time
 identification         which shares the protocol identifies, and bounds for the others
 likelihood             the maximum likelihood distribution, with a proved gap

@@ -207,10 +207,8 @@ def consequences(
 
 
 def _consequence(joint: Joint, rows: int, promise: Promise, seconds: float) -> Consequence:
-    choice, options = resolve_method(DEFAULT_METHOD, joint, promise, Options(effort=Effort(time_limit=seconds)))
-    choice, options = apply_default_use(choice, joint, promise, options)
+    options = Options(effort=Effort(time_limit=seconds))
+    choice, options = apply_default_use(resolve_method(DEFAULT_METHOD, options), joint, promise, options)
     mine = find_method(choice.method)
-    if mine.trial is not None:  # then a design takes long
-        return Consequence(promise, (), f"a {choice.method} takes too long to be made for each ε")
     sealed = mine.design(joint, promise, options).seal()
     return Consequence(promise, expected_precision_by_column(sealed, joint, rows))

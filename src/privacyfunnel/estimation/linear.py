@@ -34,7 +34,7 @@ from privacyfunnel.estimation.inversion import project_on_simplex
 from privacyfunnel.estimation.observation import ObservationModel, Observations
 from privacyfunnel.estimation.output_reader import OutputReader
 from privacyfunnel.model.credal.noisy_sample_rule import NoisySampleRule
-from privacyfunnel.model.published.smoothing import noise_variance
+from privacyfunnel.model.published.noise import noise_variance
 from privacyfunnel.model.published.table_model import TableModel
 
 TAUS = (1e-9, 0.1, 1.0, 10.0, 100.0)  # of the prior variance of one row

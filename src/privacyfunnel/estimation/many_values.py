@@ -1,6 +1,6 @@
 r"""Estimates over thousands of values, each by itself: singular values and profiles would take minutes.
 
-A forced response has a formula for them (`forced`); elsewhere they come from one factorisation. With M the channel and
+They come from one factorisation. With M the channel and
 E the chances of its outputs at some shares p, the unbiased estimate of least variance there (`inversion`) has weights
 
 .. math:: g = E^{-1} M^\top J^{-1} w, \qquad J = M E^{-1} M^\top.

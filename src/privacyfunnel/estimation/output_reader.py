@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 
 from privacyfunnel.arrays import IntArray
 from privacyfunnel.errors import ColumnError, ParameterError, SizeError, TableError
-from privacyfunnel.estimation.forced_response_model import ForcedModel
 from privacyfunnel.estimation.observation import Cells, ObservationModel, Observations, OutputCounter
 from privacyfunnel.estimation.observation_models import ChannelModel
-from privacyfunnel.mechanisms.mechanism import Mechanism, ObservationModels
+from privacyfunnel.mechanisms.mechanism import Mechanism
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.release.published_table import PublishedTable
 
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
 Group = tuple[str, ...]  # the label of each kept column
 LARGEST_CHANNEL = 4 * 10**6  # entries: values × outputs; beyond it estimates take minutes
 LARGEST_LISTED = 1 << 25  # of a law that lists its outputs: 0.3 GB, of which estimates hold a few copies
-
-MODELS: ObservationModels[ObservationModel] = ObservationModels(ChannelModel, ForcedModel)  # what a law fills in
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,8 +60,7 @@ class OutputReader:
         wanted = names if columns is None else columns
         attributes = attribute_cover(sealed, wanted)
         law, inputs = sealed.mechanism.restrict_attributes(attributes)
-        if not law.has_formula:
-            _check_size(law, wanted)
+        _check_size(law, wanted)
         if law.sees_secret and not grouped:
             if sealed.induced is None:
                 raise ParameterError(
@@ -72,7 +68,7 @@ class OutputReader:
                     "Make the protocol file again."
                 )
             return cls(sealed, law, ChannelModel(sealed.induced), attributes, domain.combos)
-        model = law.observation(MODELS)
+        model = ChannelModel(law.observation())
         combos = domain.combos[inputs % len(domain.combos)][:, attributes]
         repeats = len(domain.secrets) if law.sees_secret else 1
         return cls(sealed, law, model, attributes, combos[: len(combos) // repeats], repeats)

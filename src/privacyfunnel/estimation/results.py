@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import NormalDist
 from typing import Any
@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from privacyfunnel.arrays import FloatArray
+from privacyfunnel.arrays import FloatArray, special
 from privacyfunnel.errors import ColumnError, ParameterError
 from privacyfunnel.names import unique_label
 from privacyfunnel.notebook_html import MOST_ROWS, facts_html, table_html
 
 NUMBERS = ("share", "standard_error", "lower", "upper", "count", "rows")
+NO_VARIANCE = 1e-9  # beside the largest one: a direction that is known
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,24 @@ class Quantity:
     standard_error: float
     lower: float
     upper: float
+
+
+@dataclass(frozen=True, slots=True)
+class QuantileLabel:
+    """The label in which a quantile lies, and the first and the last one in which it may."""
+
+    label: str
+    lower: str
+    upper: str
+
+
+@dataclass(frozen=True, slots=True)
+class WaldTest:
+    """A test of independence: the statistic is χ² with so many degrees of freedom if two columns are independent."""
+
+    statistic: float
+    degrees: int
+    p_value: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +124,30 @@ class ShareTable:
         half, t = math.sqrt(max(q * q - p * r, 0.0)) / p, a.value / b.value
         error = math.sqrt(max(va - 2 * t * vab + t * t * vb, 0.0)) / b.value
         return Quantity(t, error, q / p - half, q / p + half)
+
+    def quantile(self, q: float, order: Sequence[str] = (), level: float = 0.95) -> QuantileLabel:
+        """The label in which the q-quantile of a single column lies; labels rise as listed, or as `order` says.
+
+        With F(l) the share up to a label, a label is left out where F(l) < q, or where F ≥ q already before it, is
+        significant at (1 − level) / 2 (Woodruff).
+        """
+        shares, covariance = self._linear_shares()
+        known = [" & ".join(cell.labels) for cell in self.cells]
+        rising = list(order or known)
+        if len(self.columns) > 1 or sorted(rising) != sorted(known):
+            raise ParameterError(
+                f"A quantile needs one column and an order of all of its {len(known)} labels, each once."
+            )
+        if not 0 < q < 1:
+            raise ParameterError(f"A quantile lies between 0 and 1; asked was {q}. The median is 0.5.")
+        rank = np.array([rising.index(label) for label in known])
+        upto = (rank <= np.arange(len(rank))[:, None]).astype(np.float64)
+        sums = upto @ shares
+        half = NormalDist().inv_cdf((1 + level) / 2) * np.sqrt(np.maximum(np.diag(upto @ covariance @ upto.T), 0.0))
+        sums[-1], half[-1] = 1.0, 0.0
+        below = np.flatnonzero(sums - half < q)
+        places = (sums >= q).argmax(), (sums + half >= q).argmax(), below.max(initial=-1) + 1
+        return QuantileLabel(*(rising[int(place)] for place in places))
 
     def _linear_shares(self) -> tuple[FloatArray, FloatArray]:
         if self.unbiased is None or self.covariance is None:
@@ -172,6 +215,37 @@ class Estimates:
             for table in self.tables
             if table.columns == columns and tuple(label for _, label in table.group) == group
         )
+
+    def independence(self, first: str, second: str) -> WaldTest:
+        r"""Wald's test that two columns are independent in the population, from the covariance of their cross table.
+
+        :math:`h = \pi_{ij} - \pi_{i\cdot} \pi_{\cdot j}` is 0 then, and with the covariance C of its estimate
+        :math:`h^\top C^+ h` is χ² with rank C degrees of freedom. χ² on estimated or published counts is not.
+        """
+        if self.target != "population":
+            raise ParameterError(
+                "Independence is tested in a population: the rows of a table are hardly ever so exactly. Estimate with "
+                "the population as the target."
+            )
+        table = self[first, second]
+        shares, covariance = table._linear_shares()
+        shape = tuple(len({cell.labels[k] for cell in table.cells}) for k in (0, 1))
+        if len(shares) < math.prod(shape):
+            raise ParameterError(
+                f"A test of independence needs all {math.prod(shape)} combinations of {first} and {second}; the "
+                f"protocol lists {len(shares)}. Coarser values, or a published model over all of them, would do."
+            )
+        rows = np.kron(np.eye(shape[0]), np.ones(shape[1]))
+        columns = np.kron(np.ones(shape[0]), np.eye(shape[1]))
+        by_row, by_column = rows @ shares, columns @ shares
+        off = shares - np.outer(by_row, by_column).ravel()
+        of_row, of_column = rows.T @ by_row, columns.T @ by_column
+        slopes = np.eye(len(shares)) - of_column[:, None] * (rows.T @ rows) - of_row[:, None] * (columns.T @ columns)
+        values, vectors = np.linalg.eigh(slopes @ covariance @ slopes.T)
+        most = (shape[0] - 1) * (shape[1] - 1)
+        kept = np.flatnonzero(values > NO_VARIANCE * values[-1])[-most:]
+        statistic = float(((vectors[:, kept].T @ off) ** 2 / values[kept]).sum())
+        return WaldTest(statistic, len(kept), float(special.chdtrc(len(kept), statistic)))
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""

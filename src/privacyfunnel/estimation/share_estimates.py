@@ -35,8 +35,6 @@ class EstimationSettings:
     method: str
     level: float = 0.95
     target: str = "table"
-    bootstrap: int = 0  # replicates of a parametric bootstrap; 0 for the intervals of `intervals`
-    seed: int = 0  # of the bootstrap
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
@@ -45,8 +43,6 @@ class EstimationSettings:
             raise ParameterError(f"A target is one of {', '.join(TARGETS)}; there is none called '{self.target}'.")
         if not 0.5 <= self.level < 1:
             raise ParameterError(f"The level must be at least 0.5 and below 1; it is {self.level}.")
-        if self.bootstrap and self.bootstrap < 100:
-            raise ParameterError(f"A bootstrap needs at least 100 replicates; asked were {self.bootstrap}.")
 
     @property
     def fixed(self) -> bool:
@@ -187,9 +183,7 @@ class Fit:
             unbiased, around = self.calibration.estimate(model, g, self.observed, self.p)
         exact = around.variance <= EXACT**2  # certain outputs: counted, not estimated
         share = unbiased if settings.method == "inversion" else np.where(exact, unbiased, self.p @ functions)
-        lower, upper = (
-            self._percentiles(functions) if settings.bootstrap else self._intervals(functions, unbiased, around, apart)
-        )
+        lower, upper = self._intervals(functions, unbiased, around, apart)
         if rows < FEW_ROWS:
             widest = hoeffding_interval(alone, model.ranges(g), rows, settings.level)
             lower, upper = np.minimum(lower, widest[0]), np.maximum(upper, widest[1])
@@ -238,27 +232,10 @@ class Fit:
         certain = CertainBounds.from_likelihood(self.model.likelihood(self.observed), self.observed.counts, functions)
         return np.clip(lower, certain.lower, certain.upper), np.clip(upper, certain.lower, certain.upper)
 
-    def _percentiles(self, functions: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Of the estimates from tables that were drawn again, from the fitted distribution: a parametric bootstrap.
 
-        Sets are drawn again as the sums of their bits, and estimated from those.
-        """
-        settings = self.settings
-        rng = np.random.default_rng(settings.seed)
-        again = np.empty((settings.bootstrap, functions.shape[1]))
-        for i in range(settings.bootstrap):
-            drawn = self.model.simulate(self.p, self.observed.rows, rng, fixed=settings.fixed)
-            again[i] = fit_shares(self.model, self.space, drawn, settings.method) @ functions
-        tail = (1 - settings.level) / 2
-        lower, upper = np.quantile(again, [tail, 1 - tail], axis=0)
-        return lower, upper
-
-
-def default_method(
-    model: ObservationModel, noisy: NoisyShares | None = None, exact: KnownMargins | None = None, bootstrap: int = 0
-) -> str:
+def default_method(model: ObservationModel, noisy: NoisyShares | None = None, exact: KnownMargins | None = None) -> str:
     """A method whose intervals cover: the most likely shares where values are few, with what is known of them."""
-    if exact is not None or bootstrap:
+    if exact is not None:
         return model.likely_method
     return "ml" if noisy is None and model.inputs <= FEW_VALUES else "linear"
 
@@ -288,7 +265,7 @@ def calibrate_fits(
     if margins is None or rows is None or first.linear is not None:
         return fits, {}
     here = sum(fit.observed.rows for fit in fits.values())
-    if not first.settings.fixed or first.settings.bootstrap:
+    if not first.settings.fixed:
         return fits, {"The exact shares of the protocol file are the table's: they were not used here.": None}
     if here != rows:
         return fits, {

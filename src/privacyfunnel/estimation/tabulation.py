@@ -48,8 +48,6 @@ def estimate(
     method: str | None = None,
     level: float = 0.95,
     target: str = "table",
-    bootstrap: int = 0,
-    seed: int = 0,
     shares: bool = True,
 ) -> Estimates:
     """Shares of the original values, from a sanitised table (a file or a frame) and its protocol (or protocol file).
@@ -59,23 +57,20 @@ def estimate(
     column by itself. `by` names kept columns: the shares are then those within each of their groups. `method` is `ml`,
     `projection`, `inversion` or `linear`; left out, one whose intervals cover: `ml` for few values, `linear` for many
     and where noisy counts of the same table are in the protocol file, which are then used too. Intervals cover the
-    shares of the original table (`target="table"`: only the protocol is random) or of its population.
-    `bootstrap` replaces them by percentiles of so many redrawn tables. Where the owner published shares of single
-    columns, or noisy counts, they are used unless `shares` is False: say so where the sanitised rows are others than
-    those the protocol was made for.
+    shares of the original table (`target="table"`: only the protocol is random) or of its population. Where the owner
+    published shares of single columns, or noisy counts, they are used unless `shares` is False: say so where the
+    sanitised rows are others than those the protocol was made for.
 
     Raises
     ------
     SizeError
-        If a table that was asked for by name, or all of them, would take too large a channel of a chain.
+        If a table that was asked for by name, or all of them, would take too large a channel.
     """
     by = (by,) if isinstance(by, str) else tuple(by)
     sealed, frame = load_published(protocol, frame)
     asked = _parse_tables(sealed, columns)
     if not sealed.mechanism.lists_inputs:
-        settings = EstimationSettings(
-            "inversion" if method in (None, METHOD) else str(method), level, target, bootstrap
-        )
+        settings = EstimationSettings("inversion" if method in (None, METHOD) else str(method), level, target)
         return _estimate_by_weights(sealed, frame, asked, by, settings)
     tables: dict[Group, dict[int, ShareTable]] = {}
     too_large: dict[int, SizeError] = {}
@@ -90,8 +85,8 @@ def estimate(
             continue
         noisy = NoisyShares.from_reader(reading) if shares and not by else None
         exact = KnownMargins.from_reader(reading) if shares else None
-        chosen = method or default_method(reading.model, noisy, exact, bootstrap)
-        settings = EstimationSettings(chosen, level, target, bootstrap, seed)
+        chosen = method or default_method(reading.model, noisy, exact)
+        settings = EstimationSettings(chosen, level, target)
         seen = reading.observe(frame, by, distinct=chosen == "ml")
         many = reading.model.large_model
         if many is not None:
@@ -135,7 +130,7 @@ def _estimate_by_weights(
     by: tuple[str, ...],
     settings: EstimationSettings,
 ) -> Estimates:
-    if settings.method != "inversion" or settings.bootstrap:
+    if settings.method != "inversion":
         raise ParameterError("Real or synthetic records are estimated by weights alone. Leave out the method.")
     found = estimate_wide(sealed, frame, asked, by, settings.level, fixed=settings.fixed)
     return Estimates(tuple(found), settings.level, settings.target, _general_notes(sealed, grouped=bool(by)))

@@ -9,6 +9,7 @@ import numpy as np
 
 from privacyfunnel.arrays import FloatArray, dense
 from privacyfunnel.designs.baselines import LARGEST_ALPHA, calibrate
+from privacyfunnel.errors import ParameterError
 from privacyfunnel.model.comparisons import Comparisons, Leak, leak_sizes, pair_chunks
 from privacyfunnel.model.credal.credal_sets import CredalSets
 from privacyfunnel.model.information import entropy
@@ -56,8 +57,8 @@ class UnaryEncoding:
         return largest
 
     def worst_credal_leak(self, sets: CredalSets) -> Leak:
-        """The paper has no sets of priors."""
-        raise NotImplementedError
+        """Refused: the paper has no sets of priors."""
+        raise ParameterError("Unary encoding is measured for one prior, as in the paper; a set of priors was given.")
 
     def _worst_set(self, p: FloatArray, q: FloatArray, scales: FloatArray | None) -> tuple[float, int, tuple[int, ...]]:
         """The largest leak over rows of p and q and sets of columns: its size, row and set."""

@@ -40,8 +40,6 @@ from privacyfunnel.mechanisms.mechanism import (
     LARGEST_TABLE,
     UNIT,
     Mechanism,
-    Model,
-    ObservationModels,
     OutputPart,
     check_table_size,
 )
@@ -290,8 +288,8 @@ class ChannelMechanism(Mechanism):
     def observation_size(self) -> int:
         return self.inputs * len(self.outputs)
 
-    def observation(self, shapes: ObservationModels[Model]) -> Model:
-        return shapes.channel(self.channel)
+    def observation(self) -> FloatArray:
+        return self.channel
 
     def to_json(self) -> dict[str, Any]:
         # Pairs: millions of lists would be looked through for cycles again and again.

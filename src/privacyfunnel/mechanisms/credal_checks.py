@@ -17,14 +17,12 @@ from functools import reduce
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from privacyfunnel.arrays import FloatArray, IntArray
+from privacyfunnel.arrays import FloatArray
 from privacyfunnel.errors import SizeError
 from privacyfunnel.mechanisms.exact_arithmetic import NO_LEAK, ExactLeak, exact_leak, larger_leak
 from privacyfunnel.model.credal.clopper_pearson import SCALE
 from privacyfunnel.model.credal.credal_sets import CredalSets
-from privacyfunnel.model.protocols.forced_response import cell_bounds
 
 NEAR = 1e-10  # log-ratios closer than this to the largest are compared again as fractions
 ROUNDING = 2.0**-53  # of one operation on floats
@@ -73,46 +71,3 @@ def largest_fraction(quotients: Sequence[tuple[int, int]]) -> Fraction | None:
     if any(above > 0 and below == 0 for above, below in quotients):
         return None
     return reduce(max, (Fraction(above, below) for above, below in quotients if below), Fraction(1))
-
-
-def forced_credal_leak(sets: CredalSets, truth: int, noise: NDArray[Any], own: IntArray) -> ExactLeak:
-    """The same for a forced response, of whose outputs each has one input that is likelier than all others."""
-    lowest, highest = (
-        truth * _record_bounds(bound, own, len(noise)) + SCALE * noise[None, :] for bound in cell_bounds(sets)
-    )
-    e, f = sets.pairs.T
-    # Integers of up to 104 bits: their quotients as floats are within a few units of the last place.
-    one, other = (_quotients(low, high) for low, high in ((lowest[f], highest[e]), (lowest[e], highest[f])))
-    sizes = np.log(sets.ratios(one, other))
-    top = sizes.max(initial=0.0)
-    pairs, outputs = np.nonzero(sizes >= top - NEAR) if np.isfinite(top) else np.nonzero(np.isinf(sizes))
-    worst = NO_LEAK
-    for pair, y in zip(pairs.tolist(), outputs.tolist(), strict=True):
-        column = [int(h) for h in highest[:, y]], [int(low) for low in lowest[:, y]]
-        worst = larger_leak(worst, exact_leak(sets, _pair_ratio(sets, pair, *column), pair, y))
-        if worst.ratio is None:
-            break
-    return worst
-
-
-def _record_bounds(bound: IntArray, own: IntArray, records: int) -> NDArray[Any]:
-    """Bounds on the chances of inputs as bounds on those of the records that they are."""
-    held = np.zeros((len(bound), records), dtype=object)
-    np.add.at(held.T, own, bound.T.astype(object))
-    return held
-
-
-def _quotients(part: NDArray[Any], whole: NDArray[Any]) -> FloatArray:
-    shares = np.divide(part, whole, out=np.ones(part.shape, dtype=object), where=whole > 0)
-    return np.asarray(shares, dtype=np.float64)
-
-
-def outward_credal_leak(sets: CredalSets, outputs: FloatArray, names: IntArray, error: float) -> ExactLeak:
-    """The largest ratio among some outputs, a column each of P(y | z) in floats, whose error is added to it."""
-    if not len(names) or not len(sets.pairs):
-        return NO_LEAK
-    ratios = sets.ratios(*sets.inverse_ratios(outputs))
-    pair, y = map(int, np.unravel_index(int(ratios.argmax()), ratios.shape))
-    largest = float(ratios[pair, y])
-    above = Fraction(largest) * (1 + Fraction(error)) if np.isfinite(largest) else None
-    return exact_leak(sets, above, pair, int(names[y]))

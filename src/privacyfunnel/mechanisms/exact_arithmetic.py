@@ -150,16 +150,6 @@ def exact_leak(comparisons: PairNames, ratio: Fraction | None, pair: int, output
     return ExactLeak(((scale, ratio),), comparisons.leak(size, pair, output))
 
 
-def exact_pair_leak(comparisons: Comparisons, pair: int, up: int, down: int, output: Any) -> ExactLeak:
-    """The leak of a pair at an output, from integers in proportion to P(y|E) and P(y|F)."""
-    way = 0 if up >= down else 1
-    scale = 1.0 if comparisons.scales is None else float(comparisons.scales[pair, way])
-    if up == down or math.isinf(scale):
-        return NO_LEAK
-    least, most = sorted((up, down))
-    return exact_leak(comparisons, Fraction(most, least) if least else None, pair, output, scale)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Side:
     """Pairs whose ratio is promised with one scale, P(y|E) over P(y|F), the reverse, or both alike."""

@@ -10,8 +10,8 @@ is.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple, Self
 from typing import Protocol as Shape
 
 import numpy as np
@@ -33,8 +33,6 @@ LARGEST_TABLE = 1 << 26  # chances that are written out as one table of floats: 
 BITS = 64  # of a uniform word, and of the integers that it is compared with
 UNIT = 2**BITS  # what the integers of a row sum to
 
-Model = TypeVar("Model")
-
 
 class DescribableProtocol(Comparable, Shape):
     """A protocol that can say in words where it leaks."""
@@ -47,13 +45,6 @@ class OutputPart(NamedTuple):
 
     attributes: tuple[int, ...]
     names: tuple[Labels, ...]
-
-
-class ObservationModels(NamedTuple, Generic[Model]):
-    """The ways in which outputs depend on the input; a mechanism fills in the one that is its own."""
-
-    channel: Callable[[FloatArray], Model]  # of P(y | input)
-    forced: Callable[[float, FloatArray], Model]  # of the chance of the truth, and of each value in its stead
 
 
 class Mechanism(ABC):
@@ -210,14 +201,9 @@ class Mechanism(ABC):
         """How many chances `observation` writes out."""
         return self.inputs * self.expansion_size
 
-    @property
-    def has_formula(self) -> bool:
-        """Whether `observation` writes out no channel, so that one of any size will do."""
-        return False
-
     @abstractmethod
-    def observation(self, shapes: ObservationModels[Model]) -> Model:
-        """How outputs depend on the input."""
+    def observation(self) -> FloatArray:
+        """How outputs depend on the input: P(y | input)."""
 
     def observation_codes(self, drawn: NDArray[Any]) -> NDArray[Any]:
         """What drawn rows are in `observation`: n × 1 numbers of outputs; −1 where nothing."""

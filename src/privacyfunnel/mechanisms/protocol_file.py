@@ -26,10 +26,7 @@ FORMAT = "privacyfunnel protocol"
 VERSION = 1  # of the file; a reader refuses others
 MOST_BYTES = 1 << 26  # of a file: 64 MB of JSON take about a gigabyte once they are read
 SEPARATORS = (",", ":")  # where entries are many
-REMOVED = {  # kinds of earlier versions, and what replaces them
-    "product": "the method optimal or chain",
-    "unary-encoding": "the method optimal or forced-response",
-}
+REMOVED = ("chain", "forced-response", "product", "unary-encoding")  # kinds of earlier versions
 LEVELS = 3  # of objects and lists whose items have a line each: a row of a mechanism has one
 MOST_DIGITS = 18  # of a whole number, all of which are counts of something; larger ones are written as text
 
@@ -106,8 +103,8 @@ def from_text(text: str, name: str) -> dict[str, Any]:
     kind = content.get("kind")
     if isinstance(kind, str) and kind in REMOVED:
         raise ProtocolFileError(
-            f"'{name}' draws by the method {kind}, which this version no longer has. Read it with the "
-            f"version that wrote it, or make the release again with {REMOVED[kind]}."
+            f"'{name}' draws by the method {kind}, which this version no longer draws or reads. Read it with "
+            f"{_writer(content)}, or make the release again."
         )
     try:
         check_form({**content, "digest": stated})
@@ -116,6 +113,13 @@ def from_text(text: str, name: str) -> dict[str, Any]:
     except RecursionError:
         raise ProtocolFileError(f"'{name}': a promise must not be made of so many others. Make it again.") from None
     return content
+
+
+def _writer(content: Mapping[str, Any]) -> str:
+    """The version that wrote a file, in words."""
+    made_with = content.get("made_with")
+    written_by = made_with.get("privacyfunnel") if isinstance(made_with, dict) else None
+    return f"privacyfunnel {written_by[:20]}" if isinstance(written_by, str) else "the version that wrote it"
 
 
 def find_protocol(path: str | Path) -> Path:

@@ -34,7 +34,7 @@ from privacyfunnel.arrays import BoolArray, FloatArray, IntArray, Matrix, WordAr
 from privacyfunnel.errors import ParameterError, ProtocolFileError, SizeError, SolverError
 from privacyfunnel.mechanisms.draw_tally import DrawTally
 from privacyfunnel.mechanisms.exact_arithmetic import ExactLeak, exp_below, float_below
-from privacyfunnel.mechanisms.mechanism import DescribableProtocol, Mechanism, Model, ObservationModels
+from privacyfunnel.mechanisms.mechanism import DescribableProtocol, Mechanism
 from privacyfunnel.mechanisms.sampling import KeyStream, RandomWords
 from privacyfunnel.model.comparisons import Comparisons
 from privacyfunnel.model.credal.credal_sets import CredalSets
@@ -151,7 +151,7 @@ class UnlistedMechanism(Mechanism):
     def unchanged_outputs(self, labels: Sequence[tuple[str, ...]], combos: IntArray) -> NDArray[Any]:
         return combos
 
-    def observation(self, shapes: ObservationModels[Model]) -> Model:
+    def observation(self) -> FloatArray:
         self._refuse()
 
     @classmethod

@@ -33,12 +33,10 @@ from privacyfunnel.mechanisms.certificate import (
     round_nats_down,
     round_nats_up,
 )
-from privacyfunnel.mechanisms.chain import ChainMechanism
 from privacyfunnel.mechanisms.channel import ChannelMechanism
 from privacyfunnel.mechanisms.decoy_slacks import PROOF_SEED, check_slacks
 from privacyfunnel.mechanisms.exact_arithmetic import NO_LEAK, ExactLeak, larger_leak
 from privacyfunnel.mechanisms.file_parts import parse_channel, parse_model, parse_shares
-from privacyfunnel.mechanisms.forced_mechanism import ForcedResponseMechanism
 from privacyfunnel.mechanisms.input_domain import (
     ColumnShares,
     Domain,
@@ -56,7 +54,6 @@ from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.protocols.channel_protocol import Protocol
 from privacyfunnel.model.protocols.comparable import Comparable
-from privacyfunnel.model.protocols.forced_response import ForcedResponse
 from privacyfunnel.model.protocols.sparse_protocol import SparseProtocol
 from privacyfunnel.model.published.table_model import PublishedModel, TableModel
 from privacyfunnel.model.published.wide_model import WideModel
@@ -68,15 +65,7 @@ SMALLEST_EPSILON = 2.0**-30
 NOT_RETURNED = "It was not returned and no row was sanitised."
 FEWEST_BITS = 20  # a sliver of up to 2^-20 makes up for rounding
 NATS = 1e-9  # by how much rounding may bring stated amounts of information out of order
-MECHANISMS: Mapping[str, type[Mechanism]] = {
-    law.kind: law
-    for law in (
-        ChannelMechanism,
-        ChainMechanism,
-        ForcedResponseMechanism,
-        RealOrSynthetic,
-    )
-}
+MECHANISMS: Mapping[str, type[Mechanism]] = {law.kind: law for law in (ChannelMechanism, RealOrSynthetic)}
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -394,11 +383,6 @@ def _(protocol: Protocol, joint: Joint, sliver: float) -> ChannelMechanism:
 @build_mechanism.register
 def _(protocol: SparseProtocol, joint: Joint, sliver: float) -> ChannelMechanism:
     return ChannelMechanism.from_protocol(protocol.mix_constant(joint, sliver) if sliver else protocol)
-
-
-@build_mechanism.register
-def _(protocol: ForcedResponse, joint: Joint, sliver: float) -> ForcedResponseMechanism:
-    return ForcedResponseMechanism.from_protocol(protocol.mix_constant(sliver) if sliver else protocol)
 
 
 def _candidate_mechanisms(

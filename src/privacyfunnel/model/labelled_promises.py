@@ -312,7 +312,7 @@ class InteriorPML(Promise):
     @property
     def meaning(self) -> str:
         return (
-            "Seeing a record, nobody's belief in a value of {secret} can rise by more than a factor of {factor}, for "
+            "Seeing a record, a belief in a value of {secret} rises by a factor of at most {factor}, for "
             f"anybody who gives each value a chance of at least {self.floor:g} beforehand and believes the rest of the "
             "table. How far it may fall is not promised."
         )

@@ -259,6 +259,12 @@ class ExtendedPromise(Promise, named=False):
     def belief_bounds(self, prior: float, epsilon: float) -> tuple[float, float]:
         return self.promise.belief_bounds(prior, epsilon)
 
+    def comparisons(self, joint: Joint, sees_secret: bool) -> Iterator[Comparisons]:
+        return self.promise.comparisons(joint, sees_secret)
+
+    def constraints(self, joint: Joint, sees_secret: bool = False) -> LinearConstraints:
+        return self.promise.constraints(joint, sees_secret)
+
 
 @dataclass(frozen=True)
 class PriorsPromise(ExtendedPromise, named=False):
@@ -381,12 +387,6 @@ class PopulationPromise(ExtendedPromise, named=False):
 
     def group_pairs(self, c: int, m: int, sees_secret: bool) -> Iterator[GroupPairs]:
         return self.promise.group_pairs(c, m, sees_secret)
-
-    def comparisons(self, joint: Joint, sees_secret: bool) -> Iterator[Comparisons]:
-        return self.promise.comparisons(joint, sees_secret)
-
-    def constraints(self, joint: Joint, sees_secret: bool = False) -> LinearConstraints:
-        return self.promise.constraints(joint, sees_secret)
 
     def credal_sets(self, joint: Joint, sees_secret: bool = False) -> CredalSets:
         """The sets that these rows make, by the rule."""

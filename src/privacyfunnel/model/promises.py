@@ -94,7 +94,7 @@ class PML(Promise):
     @property
     def meaning(self) -> str:
         return (
-            "Seeing a record, nobody's belief in a value of {secret} can rise by more than a factor of {factor}, "
+            "Seeing a record, a belief in a value of {secret} rises by a factor of at most {factor}, "
             "compared with its frequency {where}. How far it may fall is not promised."
         )
 
@@ -170,8 +170,8 @@ class ALIP(Promise):
     def meaning(self) -> str:
         share, of = ("rise", "fall") if self.upper >= self.lower else ("fall", "rise")
         return (
-            "Seeing a record, nobody's belief about {secret} can " + share + " by more than a factor of {factor}, or "
-            f"{of} by more than that to the power of {min(self._scales):.3g}, compared with its frequency {{where}}."
+            "Seeing a record, a belief about {secret} can " + share + " by a factor of at most {factor}, and "
+            f"{of} by at most that to the power of {min(self._scales):.3g}, compared with its frequency {{where}}."
         )
 
     def belief_bounds(self, prior: float, epsilon: float) -> tuple[float, float]:

@@ -24,8 +24,7 @@ import numpy as np
 
 from privacyfunnel.arrays import IntArray
 from privacyfunnel.errors import ParameterError
-from privacyfunnel.model.comparisons import Comparisons, GroupPairs
-from privacyfunnel.model.constraints import LinearConstraints
+from privacyfunnel.model.comparisons import GroupPairs
 from privacyfunnel.model.credal.credal_sets import CredalSets
 from privacyfunnel.model.credal.events import empty_credal_sets, people_classes, refuse_scales
 from privacyfunnel.model.credal.odds_range import OddsRange
@@ -66,12 +65,6 @@ class RobustPromise(ExtendedPromise, named=False):
 
     def group_pairs(self, c: int, m: int, sees_secret: bool) -> Iterator[GroupPairs]:
         return self.promise.group_pairs(c, m, sees_secret)
-
-    def comparisons(self, joint: Joint, sees_secret: bool) -> Iterator[Comparisons]:
-        return self.promise.comparisons(joint, sees_secret)
-
-    def constraints(self, joint: Joint, sees_secret: bool = False) -> LinearConstraints:
-        return self.promise.constraints(joint, sees_secret)
 
     def share_count(self, joint: Joint, sees_secret: bool = False) -> int:
         asked = self.promise.group_pairs(joint.c, joint.m, sees_secret)

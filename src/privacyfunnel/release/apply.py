@@ -20,7 +20,7 @@ from privacyfunnel.errors import GuaranteeError, OutputError, ParameterError, Ta
 from privacyfunnel.formatting import format_epsilon, format_number, format_percent
 from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.sampling import RowKey
-from privacyfunnel.mechanisms.sealing import SealedProtocol
+from privacyfunnel.mechanisms.sealing import SealedProtocol, certify_at_model
 from privacyfunnel.mechanisms.signatures import Signer, load_signed_protocol, read_signed_text
 from privacyfunnel.model.row_order_leak import OrderLeak
 from privacyfunnel.notebook_html import ShowsFacts
@@ -228,7 +228,7 @@ def apply_file(
     spec = require_spec(spec, "apply_file(protocol, source")
     protocol, source, into = find_protocol(protocol), find_source(source, spec.query), spec.require_into()
     text, signer = read_signed_text(protocol, signed_by=spec.signed_by)
-    sealed = SealedProtocol.from_text(text, str(protocol))
+    sealed = _prove(SealedProtocol.from_text(text, str(protocol)))
     table = source.open(spec.dialect)
     place = Destination.of_rows(table, into, force=spec.force)
     for given, what in ((source.file, "the table"), (protocol, "the protocol")):
@@ -258,10 +258,18 @@ def load_verified(
     if isinstance(protocol, PublishedTable):
         protocol = protocol.sealed
     if not isinstance(protocol, SealedProtocol):
-        return load_signed_protocol(protocol, signed_by=spec.signed_by)
+        sealed, signer = load_signed_protocol(protocol, signed_by=spec.signed_by)
+        return _prove(sealed), signer
     if spec.signed_by is not None:
         raise ParameterError(f"A signature is of a file. Name the protocol's file, or leave out {hint('signed_by')}.")
     return protocol, None
+
+
+def _prove(sealed: SealedProtocol) -> SealedProtocol:
+    """The protocol of a file, refused where it does not keep its promise at the model that it states."""
+    if sealed.model is not None:
+        certify_at_model(sealed, "Nothing was drawn: ask for the file as it was published.")
+    return sealed
 
 
 def _bind(table: Table, sealed: SealedProtocol, spec: ReleaseSpec) -> BoundTable:

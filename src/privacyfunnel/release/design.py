@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from privacyfunnel.arrays import one_blas_thread
 from privacyfunnel.designs.curve import Point, line_name
-from privacyfunnel.designs.method_selection import AUTO, Choice, apply_default_use, make_design, resolve_method
+from privacyfunnel.designs.method_selection import Choice, apply_default_use, make_design, resolve_method
 from privacyfunnel.designs.methods import REAL_OR_SYNTHETIC, Options
 from privacyfunnel.designs.wide.real_or_synthetic_design import WideDesign
 from privacyfunnel.errors import ColumnError, GuaranteeError, OutputError, ParameterError, SizeError
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from privacyfunnel.tables.readers.table_files import TableSource
     from privacyfunnel.tables.readers.table_interface import Table
 
-BESIDE_KEPT = ("optimal", "randomised-response", "conditional-reporting", "forced-response")  # see kept columns
+BESIDE_KEPT = ("optimal", "randomised-response", "conditional-reporting")  # see kept columns
 ROUNDING = 1e-9  # relative: gaps that differ by less are the same
 
 
@@ -335,12 +335,12 @@ def _run_method(
     spec: ReleaseSpec, joint: Joint, promise: Promise, options: Options, kept: KeptCounts | None = None
 ) -> _MethodResult:
     """The protocol of the method that was asked for, or that suits, keeping this promise."""
-    choice, options = resolve_method(spec.method, joint, promise, options)
+    choice = resolve_method(spec.method, options)
     if spec.use_value is None:
-        choice, options = apply_default_use(choice, joint, promise, options, named=spec.method != AUTO)
+        choice, options = apply_default_use(choice, joint, promise, options)
     if kept is not None:
         return _run_beside_kept(choice, joint, promise, options, kept)
-    choice, found = make_design(choice, joint, promise, options)
+    found = make_design(choice, joint, promise, options)
     return _MethodResult(choice, options, found.worth, found.seal())
 
 
@@ -353,8 +353,8 @@ def _run_beside_kept(
     columns, and is left out.
     """
     refuse_kept_alone(promise, joint, kept)
-    together = choice.method in BESIDE_KEPT and not choice.alternative
-    choice, found = make_design(choice, joint, KeptPromise(promise, kept) if together else promise, options)
+    together = choice.method in BESIDE_KEPT
+    found = make_design(choice, joint, KeptPromise(promise, kept) if together else promise, options)
     sealed = replace(found.seal(), promise=promise, bound=None)
     leak = kept_leakage(sealed.mechanism, promise, joint, kept)
     if not leak.keeps:

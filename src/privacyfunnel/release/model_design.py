@@ -25,7 +25,7 @@ from privacyfunnel.model.credal.noisy_sample_rule import NoisySampleRule
 from privacyfunnel.model.credal.sample_rule import RARE, check_confidence
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Population, PopulationPromise, Promise
-from privacyfunnel.model.published.noise import NOISES, NoiseSource, OwnNoise
+from privacyfunnel.model.published.noise import NOISES, NoiseSource, OwnNoise, noise_variance
 from privacyfunnel.model.published.noisy_counts import NoisyCounts, check_design_epsilon
 from privacyfunnel.model.published.table_model import (
     DELTA,
@@ -35,7 +35,6 @@ from privacyfunnel.model.published.table_model import (
     TableModel,
     few_rows,
     fit_groups,
-    noise_variance,
     pool_secrets,
 )
 from privacyfunnel.model.secret_merge import merge_secrets

@@ -90,7 +90,7 @@ class OutputLayout:
         return self.law.count_unchanged(self._own_outputs, values, drawn)
 
     def expected_unchanged_share(self, joint: Joint) -> float:
-        """The chance of that under the law; for a chain, in the contexts that were reached."""
+        """The chance of that under the law."""
         return self.law.unchanged_probability(self._own_outputs, joint)
 
 

@@ -33,10 +33,8 @@ def obstacle(spec: ReleaseSpec, joint: Joint) -> str:
         return "an average is kept for these rows only"
     if spec.judged_columns:
         return "kept columns are judged on these rows only"
-    choice, options = resolve_method(spec.method, joint, spec.promise_value, spec.options())
-    mine = find_method(choice.method)
-    if mine.trial is not None:  # a chain
-        return f"a {mine.name} has contexts that few rows come to, too few to say anything of the people they stand for"
+    options = spec.options()
+    mine = find_method(resolve_method(spec.method, options).method)
     sees_secret = options.sees_secret or mine.always_sees_secret
     cells = _cells(spec.promise_value, joint, sees_secret)
     if cells > MOST_CELLS:

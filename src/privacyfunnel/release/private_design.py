@@ -63,7 +63,7 @@ def design_statements(sealed: SealedProtocol, *, to_owner: bool, spent: float = 
         advice += f"{hint('prior', 'model')}."
         return [
             f"{made} from the counts themselves: whoever has {they} and knows all other rows can work out a person's "
-            f"{secret}.{advice if to_owner else ''}"
+            f"{secret}, and even the table alone is not protected against them.{advice if to_owner else ''}"
         ]
     most = promise.epsilon + float(design) + spent
     noise = f"{float(design):g}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -15,7 +16,7 @@ from privacyfunnel.notebook_html import ShowsFacts
 from privacyfunnel.release.release_files import find_table
 
 
-class PublishedTable:
+class PublishedTable(ABC):
     """What is done with a table and the protocol it was drawn with; a release stands for both of its own.
 
     What estimates and audits knows releases, and not the other way round: the package, above all its parts, names it.
@@ -28,9 +29,9 @@ class PublishedTable:
     order: IntArray | None  # of a frame: the number in the original of each row, where the owner knows it
 
     @property
+    @abstractmethod
     def sealed(self) -> SealedProtocol:
         """The mechanism as integers, with its certificate."""
-        raise NotImplementedError
 
     @property
     def protocol(self) -> SealedProtocol:

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privacyfunnel.atomic_files import OWNER, PUBLIC, RECORD, begin_file, ensure_folder, write_manifest
-from privacyfunnel.errors import OutputError, ParameterError
+from privacyfunnel.errors import OutputError, ParameterError, SizeError
 from privacyfunnel.mechanisms.protocol_file import PROTOCOL
-from privacyfunnel.release.release_files import SPEC, Destination, audience, codebook_name
+from privacyfunnel.release.release_files import ESTIMATES, SPEC, Destination, audience, codebook_name
 from privacyfunnel.tables.readers.formats import DEFAULT_TEXT_FORMAT, SUFFIXES, TextFormat
 
 if TYPE_CHECKING:
@@ -56,6 +56,8 @@ def write_contents(
         book = begin_file(staged / folder / name)
         write_batches(book, book.suffix, codes, excel_safe=spec.excel_safe, text_format=text_format)
         release = replace(release, codebook=place.path / folder / name)
+    if folder == PUBLIC:
+        _write_estimates(staged / PUBLIC, place.table.name, text_format, excel_safe=spec.excel_safe)
     if key is not None:
         from privacyfunnel.mechanisms.signatures import fingerprint, sign
 
@@ -70,6 +72,16 @@ def write_contents(
         begin_file(staged / OWNER / SPEC).write_text(_spec_text(spec, place.path / OWNER), encoding="utf-8")
     write_manifest(staged, RECORD, **_facts(release))
     return replace(release, pages=tuple(place.path / page for page in pages))
+
+
+def _write_estimates(public: Path, table: str, text_format: TextFormat, *, excel_safe: bool) -> None:
+    """Write the shares of every column as anybody estimates them from the folder, unless their values are too many."""
+    from privacyfunnel.tables.writers.table_writer import write_batches
+
+    with suppress(SizeError):
+        found = import_module("privacyfunnel").estimate(public / PROTOCOL, public / table).to_tidy()
+        path = begin_file(public / ESTIMATES)
+        write_batches(path, path.suffix, [found], excel_safe=excel_safe, text_format=text_format)
 
 
 def _spec_text(spec: ReleaseSpec, folder: Path) -> str:

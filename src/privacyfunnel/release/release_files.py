@@ -2,7 +2,7 @@
 
     out/public/   the sanitised table, README.html, croissant.json, dcat.jsonld
     out/owner/    report.html, release.toml, disclosure-record.json
-    protocol.json and the codebook are public where they were made from noisy counts, else the owner's
+    protocol.json, codebook and estimates.csv are public if made from noisy counts; else the first two are the owner's
 
 `apply` writes one file, or a folder of parts.
 """
@@ -28,7 +28,7 @@ from privacyfunnel.tables.readers.table_interface import Table
 if TYPE_CHECKING:
     from privacyfunnel.release.row_sampler import RowSampler
 
-README, CROISSANT, DCAT = "README.html", "croissant.json", "dcat.jsonld"
+README, CROISSANT, DCAT, ESTIMATES = "README.html", "croissant.json", "dcat.jsonld", "estimates.csv"
 REPORT, SPEC = "report.html", "release.toml"
 NOTICE = "notice.txt"
 

@@ -61,7 +61,7 @@ def sanitise(
     publish
         The column or columns to publish, randomised.
     epsilon, promise
-        `"lip"` (nobody's belief about the secret moves by more than a factor of e^ε), `"ldp"` (any two secrets make a
+        `"lip"` (a belief that starts from the prior moves by a factor of e^ε at most), `"ldp"` (any two secrets make a
         record likely within e^ε of each other) or `"srlip"` (lip, also against those who know some published values),
         with its `epsilon`; or a promise as a value, `LIP(1)`.
     use

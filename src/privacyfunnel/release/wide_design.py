@@ -76,7 +76,7 @@ def is_wide(spec: ReleaseSpec) -> bool:
     if spec.domain is None and len(spec.publish) <= MOST_LISTED_COLUMNS:
         return False
     options = spec.options()
-    asked = spec.average is not None or bool(options.order) or spec.merge_rare is not None
+    asked = spec.average is not None or spec.merge_rare is not None
     other_use = not isinstance(options.use, Information | Statistics)
     if asked or other_use or spec.promise_value.guards_known_attributes or spec.promise_value.components is not None:
         return False

@@ -59,7 +59,7 @@ def analyst_view(sealed: SealedProtocol, joint: Joint, rows: int, seconds: float
             break
         try:
             cross = expected_precision(sealed, joint, rows, pair)
-        except SizeError:  # the next pair may be published earlier in a chain
+        except SizeError:  # the next pair may be smaller
             continue
     return AnalystView(found, cross, tuple(at.name for at in joint.attributes if at.name not in estimable))
 

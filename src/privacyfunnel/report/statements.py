@@ -33,9 +33,10 @@ MEANING = {
     "LIP": "A published record changes the probability of any value of {secret} by at most a factor of {factor}, up or "
     "down, compared with its share {where}.",
     "LDP": "A published record is at most {factor} times as likely under one value of {secret} as under another. So it "
-    "changes the odds between any two values by at most a factor of {factor}, whatever somebody believed before.",
+    "changes the odds of any two values by at most a factor of {factor}, however common somebody took them to be, if "
+    "published values go with them as {where}.",
     "SRLIP": "A published record changes the probability of any value of {secret} by at most a factor of {factor}, up "
-    "or down, also for somebody who knew some of the published attributes before.",
+    "or down, if it goes with published values as {where}, also for somebody who knew some of these before.",
 }
 ANY_MEANING = (
     "{promise} compares groups of people. A published record is at most {factor} times as likely in one group as in "
@@ -56,11 +57,12 @@ WEIGHTED = (
     "For any other program that takes weights, weighted.csv has the published records and public synthetic ones, with "
     "positive and negative weights: weighted means, cross tables and regressions over all of its lines are unbiased."
 )
+OTHER_ROWS = "somebody who knows all other rows", "Not promised: the table itself was made by exact counts."
 WITHOUT_PROTOCOL = (
     f"{PROTOCOL} was computed from exact counts and stays with the owner of the data: somebody who knows all other "
     "rows could compute a person's secret from it.",
-    "With the table alone you can use each record as it is: count published values, compare groups, fit models. The "
-    f"promise above holds whatever you do. You cannot correct for the randomisation. {BIASED} How much, only "
+    "With the table alone you can use each record as it is: count published values, compare groups, fit models. "
+    f"You cannot correct for the randomisation. {BIASED} How much, only "
     f"{PROTOCOL} says: ask the owner for it, or for a release that was made from noisy counts.",
 )
 
@@ -109,7 +111,7 @@ def public_scope_answers(sealed: SealedProtocol) -> list[tuple[str, str]]:
     return [
         *(_model_answers(sealed) or [("the rows of this table", _rows_answer(sealed, sealed.promise.epsilon))]),
         ("the population they were sampled from", _population_answer(sealed) or "Not promised."),
-        (f"somebody who also reads {PROTOCOL}", "Yes." if sealed.has_noisy_design else "Not promised."),
+        (f"somebody who also reads {PROTOCOL}", "Yes.") if sealed.has_noisy_design else OTHER_ROWS,
     ]
 
 
@@ -153,8 +155,8 @@ def _file_answer(sealed: SealedProtocol, spent: float) -> str:
         return f"Yes, by a factor of at most {most}: the file was computed from noisy counts{before}."
     return (
         "No. The file was computed from exact counts. Somebody who knows all other rows can compute a person's secret "
-        "from it. It is readable by you only. Give it to people you trust with the table, or use "
-        f"{hint('prior', 'model')}."
+        "from it, and the table alone may tell them something. It is readable by you only. Give it to people you "
+        f"trust with the table, or use {hint('prior', 'model')}."
     )
 
 

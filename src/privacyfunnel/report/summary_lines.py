@@ -161,6 +161,7 @@ def warnings(release: Release) -> list[str]:
         where = "the published order" if release.kept_order else "your file's own order (never publish that)"
         found.append(f"{where} gives {secret} of {format_percent(leak.guessed, up=True)} of the rows away")
     if not release.sealed.has_noisy_design:
+        found.append(f"not protected against somebody who knows all other rows; {hint('prior', 'model')} is")
         rare = format_rare_values(release.joint)
         found += [f"{rare}; {hint('merge_rare', FEW)} merges rare values"] if rare else []
     found += _unnamed_values(release.sealed)

@@ -188,7 +188,7 @@ def check_columns_exist(spec: Spec, columns: Sequence[str]) -> None:
     for field in ("row_id", "person", "counts"):
         used[field] = () if getattr(spec, field) is None else (getattr(spec, field),)
     merged = spec.merge_rare if isinstance(spec.merge_rare, Mapping) else {}
-    rules = {"bins": spec.bins, "ordered": spec.ordered, "chain_order": spec.chain_order}
+    rules = {"bins": spec.bins, "ordered": spec.ordered}
     rules["merge_rare"] = [column for column in merged if column != ALL_COLUMNS]
     for field, names in (used | rules).items():
         for name in names:

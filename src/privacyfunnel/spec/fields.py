@@ -44,8 +44,6 @@ METHODS = (
     "auto",
     "optimal",
     "real-or-synthetic",
-    "forced-response",
-    "chain",
     "randomised-response",
     "conditional-reporting",
 )
@@ -98,7 +96,6 @@ OPTIONS: Mapping[str, Mapping[str, Option]] = {
         "use": Option(ANY_TEXT, "statistics", "USE[:…]", DESIGNING),
         "ordered": Option(ORDERED, {"size": ["S", "M", "L"]}, "COLUMN=ORDER", DESIGNING),
         "method": Option(method_name(*METHODS), "auto", "METHOD", DESIGNING, choices=METHODS),
-        "chain_order": Option(NAMES, ["town", "age"], "COLUMN", DESIGNING),
         "gap": Option(number(above=0), 0.001, "NATS", DESIGNING),
         "time_limit": Option(number(above=0), 60.0, "SECONDS", DESIGNING),
     },
@@ -190,10 +187,8 @@ HELP: Mapping[str, str] = {
     "statistics:queries.csv, statistics:weights.csv), balanced (statistics with 99 % of the information, "
     "or balanced:0.97). Default: statistics where possible.",
     "ordered": "A column with ordinal values: size=S,M,L. Numbers and bins need none.",
-    "method": "auto, optimal, real-or-synthetic, forced-response, chain, randomised-response or "
-    "conditional-reporting. Default: auto, the optimum, or with too many combinations real or synthetic records "
-    "(under a published model), a forced response, or a chain for information.",
-    "chain_order": "For chain: the columns in the order in which they are published.",
+    "method": "auto, optimal, real-or-synthetic, randomised-response or conditional-reporting. Default: auto, the "
+    "optimum, or under a published model with many columns real or synthetic records.",
     "gap": "Stop when the proof is within this many nats of the optimum.",
     "time_limit": "Stop after so many seconds with the best so far and its bound. "
     "Default: 60 seconds of counted work, alike on all machines.",
@@ -239,7 +234,7 @@ HELP: Mapping[str, str] = {
     "valid_until": "Until when the approval holds, as 2027-12-31; likewise.",
     "into": "Where the output goes: the folder of a release, the file of a protocol or of applied rows.",
     "format": "The format of the sanitised table. Default: that of the table.",
-    "excel_safe": "Put an apostrophe before text that begins like a formula.",
+    "excel_safe": "Put an apostrophe before text that Excel takes for a formula or a day, like 7-8.",
     "report": "Write report.html, for the owner only.",
     "curve": "Also solve the trade-off curve of the report, which takes longer than the release.",
     "sign": "Sign the table and its protocol with this private key (keygen).",

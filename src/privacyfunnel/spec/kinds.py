@@ -23,8 +23,10 @@ AUTO, NONE, ANY_ODDS = "auto", "none", "any"
 LEAST_PERCENT = 50  # a bare number from here on is a percentage; a smaller one may be a slip of the decimal point
 MOST_DIGITS = 12  # of a whole number
 REMOVED_METHODS = {  # of earlier versions, and what replaces them
-    "product": "optimal, which keeps more, or chain",
-    "unary-encoding": "optimal or forced-response, which estimate more closely",
+    "chain": "real-or-synthetic under a published model, or optimal with fewer columns",
+    "forced-response": "real-or-synthetic under a published model, or optimal with fewer columns",
+    "product": "optimal, which keeps more",
+    "unary-encoding": "optimal, which estimates more closely",
 }
 
 Check = Callable[[str, Any], Any]  # field and value to the stored value

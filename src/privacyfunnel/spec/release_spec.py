@@ -94,7 +94,6 @@ class ReleaseSpec:
     use: str | Use | None = None
     ordered: Mapping[str, Any] = field(default_factory=dict)
     method: str = "auto"
-    chain_order: Names = ()
     gap: float = GAP
     time_limit: float | None = None
 
@@ -360,7 +359,6 @@ class ReleaseSpec:
         return Options(
             sees_secret=self.sees_secret,
             as_values=self.as_ == VALUES,
-            order=self.chain_order,
             use=self.use_value or Information(),
             orders=self.scales,
             average=self.average,

@@ -75,8 +75,8 @@ def check_size(joint: Joint, promise: Promise, sees_secret: bool, use: Use) -> N
         "groups of codes."
     )
     if joint.m > 1 and not sees_secret:
-        other = "or promise LIP or LDP with" if promise.guards_known_attributes else "or use"
-        instead = f"Publish fewer columns, use coarser bins, {other} {hint('method', 'chain')}."
+        instead = f"Leave the prior at the published model ({hint('prior', 'model')}), publish fewer columns, or use "
+        instead += "coarser bins."
     if joint.c > joint.a:
         instead = f"Make one secret of several ({hint('merge_secrets', 'a,b=other')}). {instead}"
     inputs = int(np.count_nonzero(joint.weights)) if sees_secret else joint.a

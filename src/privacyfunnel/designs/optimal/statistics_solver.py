@@ -30,7 +30,6 @@ from privacyfunnel.designs.size_limits import BLURRED, CONDITIONED_AT_ALL, MOST_
 from privacyfunnel.engine import Problem
 from privacyfunnel.engine.clock import Clock
 from privacyfunnel.engine.masters.mixture import Moment
-from privacyfunnel.engine.masters.restricted_master import split_by_forced_response
 from privacyfunnel.engine.splits import split_by_moment
 from privacyfunnel.errors import ParameterError, SizeError, SolverError
 from privacyfunnel.hints import hint
@@ -110,23 +109,24 @@ def _solve(request: SolverRequest, use: Use, statistics: Statistics, extra: _Inf
             f"Statistics by a protocol that sees the secret are proved for at most {MOST_PAIRS} pairs of secret and "
             f"value; there are {problem.size}. Leave out {hint('sees_secret')}, or choose {hint('use', 'information')}."
         )
+    if problem.size > CONDITIONED_AT_ALL and extra is None:
+        raise SizeError(
+            f"Statistics are computed for at most {CONDITIONED_AT_ALL:,} values; this table has {problem.size:,}. "
+            f"Publish fewer columns, use coarser bins, or choose {hint('use', 'information')}."
+        )
     check_all_seen(joint, problem, f"'{use.full_name}'")
     sealing = min(SEALED_EACH * problem.size, clock.seconds_left / 2)
     searching = Clock.from_limit(None if clock.time_limit is None else clock.seconds_left - sealing)
     nearly_all = searching.part(NEARLY_ALL)
-    if problem.size > CONDITIONED_AT_ALL and extra is None:
-        found = split_by_forced_response(problem)
-    else:
-        start = None if extra is None else _posterior_atoms(extra.best, problem, inputs)
-        found = split_by_moment(
-            problem,
-            replace(_moment(joint, statistics, extra, margin), constant=least if statistics.population else constant),
-            gap=use.finest,
-            absolute=request.gap,
-            time_limit=searching.time_limit,
-            progress=_shift_progress(request.progress, constant),
-            start=start,
-        )
+    found = split_by_moment(
+        problem,
+        replace(_moment(joint, statistics, extra, margin), constant=least if statistics.population else constant),
+        gap=use.finest,
+        absolute=request.gap,
+        time_limit=searching.time_limit,
+        progress=_shift_progress(request.progress, constant),
+        start=None if extra is None else _posterior_atoms(extra.best, problem, inputs),
+    )
     stopped = StopReason.TIME if nearly_all.late else StopReason.NOTHING
     split_up = build_protocol(joint, problem, inputs, found, request.sees_secret)
     sealed = seal(split_up, promise, joint, most=LARGEST_SLIVER_BITS, also_in_floats=True)

@@ -38,8 +38,8 @@ from numpy.typing import NDArray
 from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.errors import ColumnError, DistributionError, ParameterError
 from privacyfunnel.model.joint import Attribute
-from privacyfunnel.model.published.noise import NoiseSource
-from privacyfunnel.model.published.smoothing import noise_variance, project_to_total, smooth_pair_table
+from privacyfunnel.model.published.noise import NoiseSource, noise_variance
+from privacyfunnel.model.published.smoothing import project_to_total, smooth_pair_table
 
 Edge = tuple[int, int]
 

@@ -26,6 +26,15 @@ NEGLIGIBLE = Decimal("1e-25")  # chances beyond which noise is bounded as a whol
 EXACT = Decimal("1e-60")  # relative: above the rounding of every sum of positive numbers below
 
 
+def noise_variance(rate: Fraction) -> float:
+    """The variance of discrete Laplace noise, 2t / (1 − t)² with t = e^{−r}.
+
+    >>> round(noise_variance(Fraction(1, 100)))
+    20000
+    """
+    return 0.5 / math.sinh(float(rate) / 2) ** 2
+
+
 class NoiseSource(Protocol):
     """A source of discrete Laplace noise."""
 

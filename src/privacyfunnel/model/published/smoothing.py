@@ -14,7 +14,6 @@ become what the coarser tables say.
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 
 import numpy as np
 
@@ -24,15 +23,6 @@ SMALLEST_CELL = 0.5  # rows: what a margin is left at least, so that no ratio is
 SMALLEST_PART = 0.1  # of its baseline: what a cell is left at least
 RAKING_ROUNDS = 30
 MARGIN_ROUNDS = 3
-
-
-def noise_variance(rate: Fraction) -> float:
-    """The variance of discrete Laplace noise, 2t / (1 − t)² with t = e^{−r}.
-
-    >>> round(noise_variance(Fraction(1, 100)))
-    20000
-    """
-    return 0.5 / math.sinh(float(rate) / 2) ** 2
 
 
 def project_to_total(counts: FloatArray, total: float, least: float = SMALLEST_CELL) -> FloatArray:

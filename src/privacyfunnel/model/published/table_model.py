@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from privacyfunnel.arrays import BoolArray, FloatArray, IntArray
 from privacyfunnel.errors import DistributionError
 from privacyfunnel.model.joint import Attribute, Joint
-from privacyfunnel.model.published.noise import noise_sum
+from privacyfunnel.model.published.noise import noise_sum, noise_variance
 from privacyfunnel.names import OTHER, unique_label
 
 UNIT = 1 << 32  # the integers of a model sum to about this
@@ -175,12 +175,6 @@ def _rectangle(rows: Sequence[Sequence[float]], dtype: type[Any] = np.float64) -
     if len(set(map(len, rows))) != 1:
         raise DistributionError("The noisy counts of a model must fill a table; these do not.")
     return np.array(rows, dtype=dtype)
-
-
-def noise_variance(rate: Fraction) -> float:
-    """Var Z of discrete Laplace noise: 2t / (1 − t)², t = e^{−rate}."""
-    t = math.exp(-float(rate))
-    return 2 * t / (1 - t) ** 2
 
 
 def noise_rate(variance: float) -> float:

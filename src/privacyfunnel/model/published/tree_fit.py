@@ -14,9 +14,8 @@ from privacyfunnel.arrays import BoolArray, FloatArray
 from privacyfunnel.errors import ColumnError, ParameterError
 from privacyfunnel.model.joint import Attribute
 from privacyfunnel.model.published.measurement import CodedTable, Edge, TreeMeasurement, combine_shares, measure_tree
-from privacyfunnel.model.published.noise import NoiseSource
+from privacyfunnel.model.published.noise import NoiseSource, noise_variance
 from privacyfunnel.model.published.smoothing import (
-    noise_variance,
     smooth_pair_table,
     smooth_triple_table,
 )

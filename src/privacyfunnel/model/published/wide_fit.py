@@ -22,8 +22,7 @@ import numpy as np
 from privacyfunnel.arrays import BoolArray, IntArray
 from privacyfunnel.model.joint import Attribute
 from privacyfunnel.model.published.measurement import CodedTable, NoisePlan, TreeMeasurement, add_noise, measure_edges
-from privacyfunnel.model.published.noise import NoiseSource
-from privacyfunnel.model.published.smoothing import noise_variance
+from privacyfunnel.model.published.noise import NoiseSource, noise_variance
 from privacyfunnel.model.published.table_model import DELTA, TESTS, LabelTests, few_rows, pool_secrets
 from privacyfunnel.model.published.tree_fit import smooth_tree
 from privacyfunnel.model.published.tree_model import TreeModel

@@ -11,11 +11,18 @@ from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.errors import ColumnError, ParameterError
 from privacyfunnel.hints import hint
 from privacyfunnel.model.joint import Attribute, Joint
-from privacyfunnel.names import MISSING, OTHER, split_names, suggest_name, validate_columns
+from privacyfunnel.names import (
+    MISSING,
+    OTHER,
+    format_interval,
+    parse_interval,
+    split_names,
+    suggest_name,
+    validate_columns,
+)
 
 Orders = tuple[tuple[str, tuple[str, ...]], ...]  # a column, and its labels from least to largest; none: its own order
 
-BIN = re.compile(r"(?:< (?P<below>\S+)|\[(?P<from>\S+), \S+\)|>= (?P<above>\S+))\Z")
 THOUSANDS = re.compile(r"\.|,.*,|,\d{3}\Z")  # in labels that have commas: these may not be decimal
 BETWEEN = "–"  # stands between the ends of a range
 
@@ -23,7 +30,7 @@ BETWEEN = "–"  # stands between the ends of a range
 def scale_positions(attribute: Attribute, orders: Orders = ()) -> FloatArray | None:
     """Where each label stands: as a number, or by its rank among bins or in the given order; None if nowhere.
 
-    >>> scale_positions(Attribute("age", ("[18, 65)", "< 18", ">= 65")))
+    >>> scale_positions(Attribute("age", ("18–64", "under 18", "65+")))
     array([1., 0., 2.])
     """
     labels = attribute.labels
@@ -33,19 +40,18 @@ def scale_positions(attribute: Attribute, orders: Orders = ()) -> FloatArray | N
     numbers = _parse_numbers(labels)
     if numbers is not None:
         return numbers
-    edges = _parse_numbers([_bin_edge(label) for label in labels])
-    if edges is None:
+    bins = [found for found in map(parse_interval, labels) if found is not None]
+    if len(bins) < len(labels):
         return None
-    below = np.array([label.startswith("<") for label in labels])
     rank = np.empty(len(labels))
-    rank[np.lexsort([~below, edges])] = np.arange(len(labels))
+    rank[np.lexsort(np.array(bins).T[::-1])] = np.arange(len(labels))
     return rank
 
 
 def display_positions(attribute: Attribute, orders: Orders = ()) -> FloatArray | None:
     """Where each label stands in a picture: as `places` says, and what is missing or merged behind all others.
 
-    >>> display_positions(Attribute("age", ("(missing)", "[18, 65)", "< 18")))
+    >>> display_positions(Attribute("age", ("(missing)", "18–64", "under 18")))
     array([inf,  1.,  0.])
     """
     last = np.array([label in (MISSING, OTHER) for label in attribute.labels])
@@ -72,12 +78,6 @@ def _parse_numbers(labels: Sequence[str]) -> FloatArray | None:
     except ValueError:
         return None
     return numbers if np.isfinite(numbers).all() else None
-
-
-def _bin_edge(label: str) -> str:
-    """The edge of a bin that says where it stands."""
-    found = BIN.match(label)
-    return "" if found is None else next(edge for edge in found.groups() if edge is not None)
 
 
 def all_have_positions(joint: Joint, orders: Orders = ()) -> bool:
@@ -145,14 +145,10 @@ def range_labels(attribute: Attribute, where: FloatArray, held: Sequence[IntArra
 
 def _format_range(first: str, last: str) -> str:
     """`25–44`; two bins are the bin that holds both."""
-    low, high = BIN.match(first), BIN.match(last)
-    if low is None or high is None:
+    low, high = parse_interval(first), parse_interval(last)
+    if low is None or high is None or None not in (_parse_numbers([first]), _parse_numbers([last])):
         return f"{first}{BETWEEN}{last}"
-    if first.startswith("<"):
-        return "all" if last.startswith(">") else f"< {last[1:-1].split(', ')[1]}"
-    if last.startswith(">"):
-        return f">= {_bin_edge(first)}"
-    return f"[{_bin_edge(first)}, {last[1:-1].split(', ')[1]})"
+    return format_interval(low[0], high[1])
 
 
 def parse_order(text: str) -> tuple[str, tuple[str, ...]]:

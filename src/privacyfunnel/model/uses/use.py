@@ -113,7 +113,7 @@ class UseValue:
         """The method; one that failed to prove its optimum is not called by that name alone.
 
         >>> unproved = UseValue(Information(), 0.3, None)
-        >>> unproved.describe_method("optimal"), unproved.describe_method("chain")
-        ('best found, not proved to be optimal', 'chain')
+        >>> unproved.describe_method("optimal"), unproved.describe_method("randomised-response")
+        ('best found, not proved to be optimal', 'randomised-response')
         """
         return "best found, not proved to be optimal" if method == "optimal" and self.is_unproved else method

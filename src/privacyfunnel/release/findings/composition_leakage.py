@@ -24,6 +24,7 @@ from privacyfunnel.model.comparisons import Leak
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.protocols.sparse_protocol import SparseProtocol
+from privacyfunnel.names import current_label
 from privacyfunnel.release.domain_coding import column_bins, rest_merges
 from privacyfunnel.tables.coding.bins import Bins
 from privacyfunnel.tables.coding.merges import Merge
@@ -187,7 +188,8 @@ def _align_mechanism(joint: Joint, sealed: SealedProtocol) -> Mechanism:
 
 def look_up_labels(wanted: Sequence[Any], known: Sequence[Any], rows: NDArray[Any], columns: Sequence[str]) -> IntArray:
     """The place of each wanted label among the known ones."""
-    place = {label: code for code, label in enumerate(known)}
+    now = [tuple(map(current_label, label)) if isinstance(label, tuple) else current_label(label) for label in known]
+    place = {label: code for labels in (now, known) for code, label in enumerate(labels)}  # a file's own spelling wins
     strange = [i for i, label in enumerate(wanted) if label not in place]
     if strange:
         raise TableError(

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from privacyfunnel.formatting import format_percent
 from privacyfunnel.hints import hint
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.tables.coding.bins import bin_labels, format_number
+from privacyfunnel.names import shortest_text
+from privacyfunnel.tables.coding.bins import bin_labels
 
 REVEALING_SHARE = 0.02  # the share of rows whose combination tells the secret from which on the summary says so
 
@@ -48,7 +49,7 @@ def smaller_tables(joint: Joint, edges: Mapping[str, tuple[float, ...]]) -> Iter
             yield SmallerTable(f"leave out {attribute.name}", table)
         mine = edges.get(attribute.name, ())
         if len(mine) > 1:
-            fewer = ",".join(map(format_number, mine[1::2]))
+            fewer = ",".join(map(shortest_text, mine[1::2]))
             table = joint.relabel(j, _coarsen_labels(attribute.labels, mine))
             yield SmallerTable(f"use {hint('bins', f'{attribute.name}={fewer}')}", table)
 
@@ -56,8 +57,8 @@ def smaller_tables(joint: Joint, edges: Mapping[str, tuple[float, ...]]) -> Iter
 def _coarsen_labels(labels: tuple[str, ...], edges: tuple[float, ...]) -> list[str]:
     """The labels of bins after every second edge was taken away; what is no bin stays.
 
-    >>> _coarsen_labels(("< 0", "[0, 18)", "[18, 65)", ">= 65", "NA"), (0.0, 18.0, 65.0))
-    ['< 18', '< 18', '>= 18', '>= 18', 'NA']
+    >>> _coarsen_labels(("under 0", "0–17", "18–64", "65+", "NA"), (0.0, 18.0, 65.0))
+    ['under 18', 'under 18', '18+', '18+', 'NA']
     """
     names = bin_labels(edges[1::2])
     becomes = {label: names[i // 2] for i, label in enumerate(bin_labels(edges))}

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from privacyfunnel.errors import ParameterError, TableError
-from privacyfunnel.tables.coding.bins import Bins, Grouping, format_number
+from privacyfunnel.names import shortest_text
+from privacyfunnel.tables.coding.bins import Bins, Grouping
 from privacyfunnel.tables.coding.grouping_rules import MOST_GROUPED, PARTS, ByDate, Ends, Prefix, ValueMap
 from privacyfunnel.tables.readers.text_encoding import detect_delimiter, detect_encoding, open_text
 
@@ -77,9 +78,9 @@ def format_bins(bins: Bins) -> str:
         return f"quantiles:{bins.quantiles}"
     if bins.width is not None:
         ends = (("bottom", bins.bottom), ("top", bins.top))
-        more = [f"{name}:{format_number(end)}" for name, end in ends if end is not None]
-        return ",".join([f"width:{format_number(bins.width)}", *more])
-    return ",".join(map(format_number, bins.edges)) or "values"
+        more = [f"{name}:{shortest_text(end)}" for name, end in ends if end is not None]
+        return ",".join([f"width:{shortest_text(bins.width)}", *more])
+    return ",".join(map(shortest_text, bins.edges)) or "values"
 
 
 def read_map(path: str | Path, level: int | None = None) -> ValueMap:

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 import polars as pl
 
 from privacyfunnel.errors import ParameterError
+from privacyfunnel.names import format_interval, shortest_text
 from privacyfunnel.tables.readers.formats import NumberFormat
 
 GroupedEntries = tuple[
@@ -100,8 +101,8 @@ class Bins:
         stop = math.floor(last)
         if stop - start >= MOST_BINS:
             raise ParameterError(
-                f"'{self.column}' must have at most {MOST_BINS} bins; a width of {format_number(float(width))} gives "
-                f"more. Use a larger one, or cut it off: {self.column}=width:{format_number(float(width))},top:…"
+                f"'{self.column}' must have at most {MOST_BINS} bins; a width of {shortest_text(float(width))} gives "
+                f"more. Use a larger one, or cut it off: {self.column}=width:{shortest_text(float(width))},top:…"
             )
         return tuple(float(i * width) for i in range(start, stop + 1)) or (float(max(stop, start) * width),)
 
@@ -110,16 +111,9 @@ def bin_labels(edges: tuple[float, ...]) -> tuple[str, ...]:
     """A label per bin, in order.
 
     >>> bin_labels((0.0, 18.0, 37.5))
-    ('< 0', '[0, 18)', '[18, 37.5)', '>= 37.5')
+    ('under 0', '0–17', '18 to under 37.5', '37.5+')
     """
-    texts = [format_number(edge) for edge in edges]
-    inner = [f"[{low}, {high})" for low, high in pairwise(texts)]
-    return (f"< {texts[0]}", *inner, f">= {texts[-1]}")
-
-
-def format_number(number: float) -> str:
-    """The shortest text that is this number."""
-    return str(int(number)) if number.is_integer() and abs(number) < 1e15 else repr(number)
+    return tuple(format_interval(low, high) for low, high in pairwise((-math.inf, *edges, math.inf)))
 
 
 def round_down(number: float, width: float) -> float:
@@ -159,9 +153,9 @@ def example_edges(low: float, high: float) -> str:
     """
     span = high - low
     if not 0 < span < math.inf:
-        return format_number(low)
+        return shortest_text(low)
     power = 10.0 ** math.floor(math.log10(span / 4))
     step = next(power * factor for factor in (1, 2, 5, 10) if span / (power * factor) <= 6)
     first, last = math.floor(low / step), math.ceil(high / step)
     places = max(0, -math.floor(math.log10(step)))
-    return ",".join(format_number(round(i * step, places)) for i in range(first, last + 1))
+    return ",".join(shortest_text(round(i * step, places)) for i in range(first, last + 1))

@@ -157,20 +157,6 @@ def encode(
     )
 
 
-def label_frame(
-    columns: Mapping[str, tuple[Sequence[str], IntArray]], kept: pl.DataFrame | None = None
-) -> pl.DataFrame:
-    """Columns of text, each from its labels and the code of each row, and after them the columns that were kept.
-
-    >>> label_frame({"sex": (["F", "M"], np.array([1, 0, 1]))})["sex"].to_list()
-    ['M', 'F', 'M']
-    """
-    frame = pl.DataFrame(
-        {name: pl.Series(labels, dtype=pl.String).gather(codes) for name, (labels, codes) in columns.items()}
-    )
-    return frame if kept is None else frame.hstack(kept)
-
-
 def column_coders(table: Table, columns: Sequence[str], bins: Sequence[Bins]) -> list[Coder]:
     """A coder per column of a prepared table. Edges from the data cost a reading of the columns concerned."""
     validate_columns([binned.column for binned in bins], table.columns, "binned")

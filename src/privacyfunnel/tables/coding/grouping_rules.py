@@ -15,7 +15,8 @@ from typing import Any
 import polars as pl
 
 from privacyfunnel.errors import ParameterError
-from privacyfunnel.tables.coding.bins import GroupedEntries, Grouping, format_number
+from privacyfunnel.names import shortest_text
+from privacyfunnel.tables.coding.bins import GroupedEntries, Grouping
 from privacyfunnel.tables.coding.coders import as_text, parse_plain_number, sort_labels
 from privacyfunnel.tables.readers.column_selection import drop_name
 from privacyfunnel.tables.readers.formats import NumberFormat
@@ -146,7 +147,7 @@ class Ends:
     @property
     def rule_text(self) -> str:
         pairs = (("bottom", self.bottom), ("top", self.top))
-        return ",".join(f"{name}:{format_number(end)}" for name, end in pairs if end is not None)
+        return ",".join(f"{name}:{shortest_text(end)}" for name, end in pairs if end is not None)
 
     @property
     def requirement(self) -> str:
@@ -167,11 +168,11 @@ class Ends:
 
     @property
     def _end_labels(self) -> list[tuple[float, str]]:
-        low = [] if self.bottom is None else [(self.bottom, f"<= {format_number(self.bottom)}")]
-        return [*low, *([] if self.top is None else [(self.top, f">= {format_number(self.top)}")])]
+        low = [] if self.bottom is None else [(self.bottom, f"up to {shortest_text(self.bottom)}")]
+        return [*low, *([] if self.top is None else [(self.top, f"{shortest_text(self.top)}+")])]
 
     def sort_labels(self, labels: Iterable[str]) -> list[str]:
-        ends = {label: math.inf if label.startswith(">") else -math.inf for _, label in self._end_labels}
+        ends = {label: math.inf if label.endswith("+") else -math.inf for _, label in self._end_labels}
         return sorted(labels, key=lambda label: ends.get(label, parse_plain_number(label) or 0.0))
 
     def to_json(self) -> dict[str, Any]:

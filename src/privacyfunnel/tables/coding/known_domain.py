@@ -15,7 +15,7 @@ import polars as pl
 
 from privacyfunnel.arrays import BoolArray, IntArray
 from privacyfunnel.errors import TableError
-from privacyfunnel.names import validate_columns
+from privacyfunnel.names import current_label, validate_columns
 from privacyfunnel.tables.coding.bins import Bins, bin_labels
 from privacyfunnel.tables.coding.coders import (
     CodeCache,
@@ -50,9 +50,8 @@ class KnownCoder:
         self._missing = self._rest if coding.missing is None else coding.missing + 1
         self._code_by_meaning: dict[str, int] = {}
         for code, label in enumerate(coding.labels, 1):
-            means = meaning(label)
-            if means is not None:
-                self._code_by_meaning[means] = 0 if means in self._code_by_meaning else code
+            means = meaning(label) or current_label(label)
+            self._code_by_meaning[means] = 0 if means in self._code_by_meaning else code
         self._recall = CodeCache(self._encode)
 
     def codes(self, entries: pl.Series) -> Codes:
@@ -63,7 +62,7 @@ class KnownCoder:
         codes: Codes
         if coding.edges:
             numbers, _ = as_numbers(entries)
-            place = {label: code for code, label in enumerate(coding.labels, 1)}
+            place = {current_label(label): code for code, label in enumerate(coding.labels, 1)}
             final = np.array([0, *(place.get(name, 0) for name in bin_labels(coding.edges))], dtype=np.uint32)
             codes = final[bin_numbers(numbers, coding.edges)]
             gaps = numbers.is_null().to_numpy()
@@ -87,7 +86,7 @@ class KnownCoder:
     def _match_meanings(self, texts: pl.Series) -> Codes:
         """The codes of texts that are no labels: of the label that means the same, or of the rest."""
         different = texts.unique()
-        found = [self._code_by_meaning.get(meaning(text) or "") or self._rest for text in different.to_list()]
+        found = [self._code_by_meaning.get(meaning(text) or text) or self._rest for text in different.to_list()]
         codes: Codes = texts.replace_strict(different, pl.Series(found, dtype=pl.UInt32)).to_numpy()
         return codes
 

@@ -8,7 +8,6 @@ neighbours instead.
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
@@ -18,14 +17,13 @@ import numpy as np
 from privacyfunnel.arrays import BoolArray, IntArray
 from privacyfunnel.errors import ColumnError, MergedAwayError, ParameterError
 from privacyfunnel.hints import hint
-from privacyfunnel.names import OTHER, unique_label
+from privacyfunnel.names import OTHER, split_names, unique_label
 from privacyfunnel.tables.coding.bins import bin_labels
 
 if TYPE_CHECKING:
     from privacyfunnel.tables.coding.coders import Coding
 
 FEWEST = 2  # values with fewer rows than this are those of one person
-MOST_DIGITS = 12  # of such a number
 
 
 class Merge(Protocol):
@@ -203,19 +201,6 @@ def rules_by_column(merges: Sequence[Merge], secret: Sequence[str], publish: Seq
     return found
 
 
-def parse_merge_rare(text: str) -> MergeRare:
-    """The rule meant by `10` or `zip=10`.
-
-    >>> parse_merge_rare("10"), parse_merge_rare("zip=5")
-    (MergeRare(fewest=10, column=None), MergeRare(fewest=5, column='zip'))
-    """
-    column, equals, typed = text.rpartition("=")
-    number = typed.strip()
-    if (equals and not column) or not (number.isascii() and number.isdigit() and len(number) <= MOST_DIGITS):
-        raise ParameterError(f"rare values look like 10 or zip=10; '{text}' does not.")
-    return MergeRare(int(number), column or None)
-
-
 def parse_merge_secrets(texts: Sequence[str]) -> MergeSecrets:
     """The rule meant by `a,b,c=other`, once or several times; a value that has a comma stands in double quotes.
 
@@ -225,18 +210,11 @@ def parse_merge_secrets(texts: Sequence[str]) -> MergeSecrets:
     groups: dict[str, tuple[str, ...]] = {}
     for text in texts:
         labels, _, into = text.rpartition("=")
-        named = tuple(label for label in _split_labels(labels) if label)
+        named = tuple(label for label in split_names(labels) if label)
         if not named or not into or into in groups:
             raise ParameterError("merged secrets look like 'a,b,c=other', each name once; what was given does not.")
         groups[into] = named
     return MergeSecrets(groups)
-
-
-def _split_labels(labels: str) -> list[str]:
-    try:
-        return next(csv.reader([labels], strict=True), [])
-    except csv.Error:  # a quote or a line end that belongs to a value
-        return labels.split(",")
 
 
 def make_merges(
