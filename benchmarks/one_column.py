@@ -100,8 +100,9 @@ def same_labels(rows: pl.DataFrame, release: Release) -> Joint:
 
 def measure(name: str, rows: pl.DataFrame, given: bool, seed: int) -> str:
     """A line of the table."""
-    asked = {"secret": "s", "publish": "x", "epsilon": 1, "use": "statistics", "seed": seed}
-    release = sanitise(rows, ReleaseSpec(**asked, domain=domain(rows) if given else None))
+    labels = domain(rows) if given else None
+    spec = ReleaseSpec(secret="s", publish="x", epsilon=1, use="statistics", seed=seed, domain=labels)
+    release = sanitise(rows, spec)
     joint, model, protocol = same_labels(rows, release), release.sealed.model, release.sealed.mechanism.table_protocol
     assert model is not None
     assert protocol is not None

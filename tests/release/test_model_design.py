@@ -401,7 +401,7 @@ def test_a_published_model_promises_the_same_of_any_rows_and_no_other_epsilon() 
     assert found.measured is None
     assert found.notice == ""
     assert "certified to whoever believes the published model" in found.on_these_rows
-    with pytest.raises(ParameterError, match="keep its ε, to whoever believes it; ε = 0.1 was asked for"):
+    with pytest.raises(ParameterError, match=r"keep its ε, to whoever believes it; ε = 0\.1 was asked for"):
         apply(sealed, drifted, ReleaseSpec(epsilon=0.1))
 
 
