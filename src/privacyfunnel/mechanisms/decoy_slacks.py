@@ -42,7 +42,7 @@ from privacyfunnel.arrays import FloatArray, IntArray, WordArray
 from privacyfunnel.errors import GuaranteeError, SizeError
 from privacyfunnel.mechanisms.real_or_synthetic import KEEP_BITS, RealOrSynthetic, SecretEvents
 from privacyfunnel.mechanisms.sampling import KeyStream
-from privacyfunnel.model.published.tree_model import UNIT, TreeModel, round_to_unit
+from privacyfunnel.model.published.tree_model import UNIT, CodeArray, TreeModel, round_to_unit
 
 FAILURE = 1e-10  # of a simulation: the probability that any of its bounds is wrong; a design makes ten at most
 PROOF_SEED = 2  # of the simulation that proves slacks: public, and never that of a draw
@@ -161,8 +161,8 @@ def simulated_slacks(mechanism: RealOrSynthetic, stream: KeyStream, records: int
     With a larger `spare` errors are counted as for fewer records, so that another simulation will find no less.
     """
     model, sums = mechanism.model, ClassSums.zero(mechanism)
-    for words in _word_chunks(model, stream, 0, records):
-        ratios = model.ratios(model.sample(words))
+    for codes in simulate_chunks(model, stream, records):
+        ratios = model.ratios(codes)
         sums.add(mechanism, ratios, mechanism.classify(ratios), np.full(len(ratios), 1.0 / records))
     counted = int(records / spare**2)
     bounds = acceptance_bounds(mechanism, sums.shares, counted)
@@ -329,6 +329,11 @@ class BelievedMass:
         e, f = events.pairs.T
         low = np.maximum(found[1], 0.0)[:, f] * (events.ratio * (1.0 - WEIGHT_ERROR)) - found[0][:, e]
         return np.nan_to_num(low - np.abs(found[0][:, e]) * WEIGHT_ERROR, nan=-math.inf)
+
+
+def simulate_chunks(model: TreeModel, stream: KeyStream, records: int) -> Iterator[CodeArray]:
+    """So many records x ~ p̃, in chunks."""
+    return (model.sample(words) for words in _word_chunks(model, stream, 0, records))
 
 
 def _word_chunks(model: TreeModel, stream: KeyStream, first: int, records: int) -> Iterator[WordArray]:

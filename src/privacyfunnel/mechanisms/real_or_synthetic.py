@@ -20,7 +20,7 @@ So the promise holds at every record that can ever occur, listed or not, if the 
 ones, which `decoy_slacks.py` proves. Records that the model rules out are always replaced.
 
 A promise for everybody whose odds differ from the model's by a factor γ at most puts the largest r_E and the least r_F
-that they may believe in the place of r_E and r_F (docs/theory.md, Theorem 76).
+that they may believe in the place of r_E and r_F (docs/theory.md, Theorem 80).
 """
 
 from __future__ import annotations
