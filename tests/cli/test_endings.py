@@ -14,8 +14,8 @@ PUBLISH = "education,relationship,race,sex"  # with occupation: more than half a
 
 FIRST_ROWS_WRITTEN = "tables/writers/table_writer.py:__call__"  # where the second batch is asked for
 
-# The command, which sends itself signals, to all processes as a terminal does or to this one alone. A place is a file, and a
-# thread waits until the main one has come there, and for a while; or `file:function`, and the second call of it is the place.
+# The command, which sends itself signals, to all processes as a terminal does or to this one alone. A place is a file,
+# and a thread waits until the main one has come there, and for a while; or `file:function`, at its second call.
 SIGNALLED = """
 import os, sys, threading, time
 from privacyfunnel.cli import program
