@@ -18,7 +18,7 @@ import numpy as np
 from privacyfunnel.arrays import IntArray
 from privacyfunnel.designs.method_selection import AUTO
 from privacyfunnel.designs.methods import REAL_OR_SYNTHETIC
-from privacyfunnel.designs.size_limits import CONDITIONED_WELL
+from privacyfunnel.designs.optimal.solver_interface import CONDITIONED_WELL
 from privacyfunnel.designs.wide.real_or_synthetic_design import (
     WideDesign,
     design_real_or_synthetic,
