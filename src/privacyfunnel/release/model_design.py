@@ -104,11 +104,11 @@ def fit_model(table: Contingency, spec: ReleaseSpec) -> FittedModel:
             f"Labels are found through noise for ε of at most {LARGEST_TOTAL}; it is {format_number(promise.epsilon)}. "
             f"Name labels in a domain file ({hint('domain', 'domain.json')}), or use a smaller ε."
         )
-    noise, fewest, shown = noise_source(spec), _fewest_rows(spec), list(table.published.codings)
+    noise, fewest, codings = noise_source(spec), _fewest_rows(spec), list(table.published.codings)
     if spec.domain_file is not None:
         noisy = _count_given(table, budget, noise)
-    elif all(budget.names_all(coding) and not coding.edges for coding in (*table.secret.codings, *shown)):
-        noisy = _count_given(table.recode(_product(shown)), budget, noise)
+    elif all(budget.names_all(coding) and not coding.edges for coding in (*table.secret.codings, *codings)):
+        noisy = _count_given(table.recode(_product(codings)), budget, noise)
     elif len(table.published.codings) == 1:
         noisy = _find_one(_fill(table), budget, noise, fewest)
     else:
