@@ -25,6 +25,7 @@ from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.names import format_names
 from privacyfunnel.release.findings.rare_values import FEW, format_rare_values
+from privacyfunnel.report.statements import believer
 
 if TYPE_CHECKING:
     from privacyfunnel.release.apply import Applied
@@ -92,12 +93,15 @@ def protection_text(sealed: SealedProtocol, joint: Joint, *, average_only: bool 
     bounds = promise.belief_bounds(share, size)
     most = format_percent(bounds[1], up=True)
     grows = "no odds change" if promise.for_any_belief else "no guess grows"
-    said = f"{secret}: {grows} by more than ×{factor} ({joint.secrets[at]}: {format_percent(share)} → at most {most})"
+    whose = "" if promise.population else f", to whoever {believer(sealed)}"
+    example = f"({joint.secrets[at]}: {format_percent(share)} → at most {most})"
+    said = f"{secret}{whose}: {grows} by more than ×{factor} {example}"
     if bounds == (0.0, 1.0) and promise.meaning:  # nothing follows for a single value alone
         where = "among all records" if sealed.model is None else "in the published model"
         said = promise.meaning.format(secret=secret, factor=factor, where=where).rstrip(".")
     people = promise.population
-    whom = "" if people is None else f", also for the population, with {format_percent(people.confidence)} confidence"
+    also = "" if sealed.has_noisy_design else "also "
+    whom = "" if people is None else f", {also}for the population, with {format_percent(people.confidence)} confidence"
     return f"{said}{whom}; {_neighbours_text(sealed)}"
 
 
@@ -193,8 +197,8 @@ def drift_text(found: Applied) -> str:
     sealed, secret = found.sealed, " & ".join(found.sealed.domain.secret_columns)
     if found.measured is None:
         why = found.unmeasured or f"these rows do not carry {secret}"
-        certified = format_factor(sealed.certified_total)
-        return f"{secret}: ×{certified} for the rows of the design; on these rows not measured: {why.rstrip('.')}"
+        certified = f"{secret}: ×{format_factor(sealed.certified_total)} {found.certified_for}"
+        return f"{certified}; on these rows not measured: {why.rstrip('.')}"
     size = f"×{format_factor(found.measured.epsilon)} (ε = {format_epsilon(found.measured.epsilon)})"
     allowed = f"×{format_factor(found.measured.allowed)} allowed"
     if found.measured.above:
