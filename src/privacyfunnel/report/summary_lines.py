@@ -23,12 +23,13 @@ from privacyfunnel.formatting import format_epsilon, format_factor, format_perce
 from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.names import OTHER, format_names, unique_label
+from privacyfunnel.names import format_names
 from privacyfunnel.release.findings.rare_values import FEW, format_rare_values
 from privacyfunnel.report.statements import believer
 
 if TYPE_CHECKING:
     from privacyfunnel.release.apply import Applied
+    from privacyfunnel.release.design import DesignResult
     from privacyfunnel.release.release import Release
 
 Line = tuple[str, str]
@@ -168,7 +169,7 @@ def warnings(release: Release) -> list[str]:
         found.append(f"not protected against somebody who knows all other rows; {hint('prior', 'model')} is")
         rare = format_rare_values(release.joint)
         found += [f"{rare}; {hint('merge_rare', FEW)} merges rare values"] if rare else []
-    found += _unnamed_values(release.sealed)
+    found += _unnamed_values(release.design)
     found += [release.findings.poor_model] if release.findings.poor_model else []
     found += [release.findings.knows_better] if release.findings.knows_better else []
     found += [release.sparse] if release.sparse else []
@@ -179,17 +180,16 @@ def warnings(release: Release) -> list[str]:
     return found if more <= 0 else [*found[:MOST_WARNINGS], f"and {more} more, in the report"]
 
 
-def _unnamed_values(sealed: SealedProtocol) -> list[str]:
+def _unnamed_values(design: DesignResult) -> list[str]:
     """That labels which few rows have are not named, where labels were found through noise."""
-    rest = sealed.domain.rest
-    named = [
-        f"{len(at.labels) - 1} of {at.name}"
-        for at in sealed.domain.attributes
-        if rest.get(at.name) == unique_label(OTHER, at.labels[:-1]) == at.labels[-1]
-    ]
-    if not named or not sealed.has_noisy_design:
+    if not design.merged:
         return []
-    return [f"only common values are named ({', '.join(named)}), others become '{OTHER}'; {hint('domain')} names all"]
+    each = [
+        f"{told.merged:,} of {told.labels:,} values of {told.column} ({format_percent(told.share, up=True)} of rows)"
+        for told in sorted(design.merged, key=lambda told: -told.share)
+    ]
+    columns = hint("public_labels", ",".join(told.column for told in design.merged))
+    return [f"rare values were merged: {'; '.join(each)}; {columns} names all, if it is known which values there are"]
 
 
 def drift_text(found: Applied) -> str:

@@ -118,6 +118,7 @@ OPTIONS: Mapping[str, Mapping[str, Option]] = {
     "Private design": {
         "design_epsilon": Option(DESIGN_EPSILON, 0.5, "ε", DESIGNING),
         "domain": Option(ANY_PATH, "domain.json", "FILE", DESIGNING),
+        "public_labels": Option(NAMES, ["state"], "COLUMN", DESIGNING),
         "design_noise": Option(choice("own", "opendp"), "own", commands=DESIGNING),
     },
     READING: {
@@ -215,6 +216,8 @@ HELP: Mapping[str, str] = {
     "accept_drift": "Publish rows on which more leaks than was promised; a notice beside them says so.",
     "design_epsilon": "How much of the whole ε counts with noise get. Default: by expected error.",
     "domain": "The file of public labels and bins, as scan drafts it. Default for a model: labels that many rows have.",
+    "public_labels": "Name every value of this column, since everybody knows which ones there are (states, sexes, age "
+    "groups); several likewise. Default: values that many rows have.",
     "design_noise": "The source of noise: own, or opendp (an extra package).",
     "table": "The table, where no other is named: a file, or with a query a database.",
     "query": "The rows of a database: select … from …",
