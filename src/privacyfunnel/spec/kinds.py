@@ -6,6 +6,7 @@ A check returns the value in its stored form, or raises one sentence: "merge_rar
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -37,7 +38,9 @@ Schema = Mapping[str, Any]
 def field_error(field: str, must: str, got: object) -> ParameterError:
     """The error for a value outside the limits of its field."""
     shown = f"'{got}'" if isinstance(got, str) else got
-    return ParameterError(f"{hint(field)} must be {must}; got {shown}.")
+    comma = isinstance(got, str) and re.fullmatch(r"[0-9]+,[0-9]+", got.strip())
+    mend = f" Write {hint(field, got.strip().replace(',', '.'))}." if comma and "number" in must else ""
+    return ParameterError(f"{hint(field)} must be {must}; got {shown}.{mend}")
 
 
 def _only(field: str, texts: Sequence[str]) -> str:
