@@ -445,3 +445,14 @@ def test_every_sentence_of_the_pages_that_limits_a_belief_names_who_believes_the
     assert "to whoever believes the published model: no guess grows" in dict(summary_lines(release))["Protects"]
     facts = [note for _, figure, note in public_facts(release.sealed) if figure.startswith("×")]
     assert facts == ["of somebody who believes the published model"]
+
+
+def test_a_refusal_after_noise_was_drawn_says_that_it_counts(tmp_path: Path) -> None:
+    people(rows=300).write_csv(tmp_path / "people.csv")
+    words = ["sanitise", tmp_path / "people.csv", "-s", "illness", "--publish", "town", "-e", "0.1", "--into"]
+    first = refused(*words, tmp_path / "out")
+    assert "A published model needs more rows" in first
+    assert "Noise was drawn, and counts: the next run needs --again; --try draws none that counts." in first
+    assert "Noise was drawn for the counts of these rows before, once" in refused(*words, tmp_path / "out")
+    named = refused(*words, tmp_path / "out", "--again", "--public-labels", "town,illness")
+    assert "useless" in named or "rare" in named  # what was advised leads to no ring: another reason is given
