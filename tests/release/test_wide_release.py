@@ -14,7 +14,7 @@ import pytest
 from privacyfunnel import ReleaseSpec, apply, design, estimate, sanitise_file
 from privacyfunnel.audits.black_box_tests import PublishedRows, judge_rows
 from privacyfunnel.designs.wide.real_or_synthetic_design import design_real_or_synthetic
-from privacyfunnel.errors import ColumnError, GuaranteeError, ParameterError
+from privacyfunnel.errors import ColumnError, GuaranteeError, ParameterError, TableError
 from privacyfunnel.estimation import weigh
 from privacyfunnel.mechanisms.protocol_file import to_text
 from privacyfunnel.mechanisms.real_or_synthetic import RealOrSynthetic
@@ -222,6 +222,69 @@ def test_what_takes_a_list_of_values_says_so(made: tuple[Path, dict[str, Any]], 
 def spec(**more: Any) -> ReleaseSpec:
     asked: dict[str, Any] = {"secret": "income", "publish": COLUMNS, "epsilon": 3.0, "prior": "model", "seed": 1}
     return ReleaseSpec(**asked | more)
+
+
+def test_odds_near_the_models_are_promised_and_a_file_that_claims_more_is_refused(tmp_path: Path) -> None:
+    people().write_csv(tmp_path / "people.csv")
+    words = ["--secret", "income", "--publish", "education,sex,race", "-e", "3", "--robust", "1.2"]
+    said = told("sanitise", tmp_path / "people.csv", *words, "--into", tmp_path / "out")
+    assert said["method"] == "real-or-synthetic"
+    columns = next(each for each in said["attackers"] if each["name"] == "columns")
+    assert columns["measured"]
+    assert columns["promised"] is None
+    assert "no protocol with this promise leaves more than" in said["model_quality"]
+    checked = run("audit", tmp_path / "out" / "public")
+    assert checked.returncode == 0, checked.stderr
+    assert "differ by a factor of at most 1.2" in " ".join(checked.stdout.split())
+    content = SealedProtocol.load(tmp_path / "out").to_json()
+    assert content["promise"]["robust"] == "6/5"
+    content["promise"]["robust"] = "4"
+    with pytest.raises(GuaranteeError, match="slacks are not proved"):
+        certify_at_model(SealedProtocol.from_text(to_text(content)))
+
+
+ZEROS = "relationship,sex,marital-status\nWife,Male,\nHusband,Female,\nUnmarried,,Married-civ-spouse\n"
+
+
+def test_impossible_combinations_are_never_published(tmp_path: Path) -> None:
+    """Neither as synthetic rows nor where a row of the table has one; and the promise is proved as it was."""
+    (tmp_path / "zeros.csv").write_text(ZEROS)
+    strange = pl.DataFrame({"relationship": ["Husband"] * 40, "sex": ["Female"] * 40})
+    rows = people().select("income", "relationship", "sex", "marital-status", "race")
+    rows = pl.concat([rows, rows.head(40).with_columns(strange.get_columns())])
+    rows.write_csv(tmp_path / "people.csv")
+    words = ["--secret", "income", "--publish", "relationship,sex,marital-status,race", "-e", "2"]
+    out = tmp_path / "out"
+    done = run("sanitise", tmp_path / "people.csv", *words, "--zeros", tmp_path / "zeros.csv", "--into", out)
+    assert done.returncode == 0, done.stderr
+    assert "rows have a combination that --zeros calls impossible" in " ".join(done.stdout.split())
+    published = pl.read_csv(out / "public" / "sanitised.csv")
+    assert {"Husband", "Wife"} & set(published["relationship"])
+    assert published.filter(relationship="Husband", sex="Female").is_empty()
+    assert published.filter(relationship="Wife", sex="Male").is_empty()
+    assert run("audit", out / "public").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "parts"),
+    [
+        ("relationship,sex\nHusband,\n", TableError, ["line 2 names 1"]),
+        ("relationship,sex\n", TableError, ["names none"]),
+        ("relationship,age\nHusband,17\n", ColumnError, ["'age', which is not published"]),
+        ("race,sex\nWhite,Male\nWhite,Female\n", ParameterError, ["leave 'White' of 'race' nothing to occur with"]),
+        ("race,sex,education\nWhite,Male,\n,Male,10th\nWhite,,10th\n", ParameterError, ["close no circle"]),
+    ],
+)
+def test_impossible_combinations_that_no_model_can_have_are_refused(
+    tmp_path: Path, text: str, error: type[Exception], parts: list[str]
+) -> None:
+    (tmp_path / "zeros.csv").write_text(text)
+    with pytest.raises(error) as caught:
+        design(people(), spec(zeros=tmp_path / "zeros.csv"))
+    for part in parts:
+        assert part in str(caught.value)
+    with pytest.raises(ParameterError, match="under a published model"):
+        design(people(), spec(zeros=tmp_path / "zeros.csv", prior="table"))
 
 
 TEXTS = pl.format("text {}", pl.int_range(pl.len()) % 2500)

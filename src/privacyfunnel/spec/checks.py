@@ -68,7 +68,7 @@ def check_model(spec: Spec) -> None:
     refused = {
         "with_shares": (spec.with_shares, "a published model states its rows through noise alone; these are exact"),
         "sees_secret": (spec.sees_secret, "the mechanism of a published model reads only what is published"),
-        "keep": (bool(spec.keep), "a kept column is published as it is, and no ε would cover it"),
+        "keep": (bool(spec.keep), "no ε would cover a column that is published as it is; publish it randomised"),
         "keep_order": (spec.keep_order, "the order of the table may say anything, and no ε would cover it"),
         "average_only": (spec.average_only, "an average alone has no ε that model and records could share"),
     }
@@ -134,6 +134,11 @@ def check_private(spec: Spec) -> None:
                 raise ParameterError(
                     f"{hint('public_labels')} does not go with {hint(name)}: {why}. Leave one of them out."
                 )
+    if spec.zeros is not None and (not spec.publishes_model or spec.method not in (None, "auto", "real-or-synthetic")):
+        raise ParameterError(
+            f"{hint('zeros')} is for real or synthetic records under a published model; something else was asked for. "
+            f"Use {hint('prior', MODEL)} and {hint('method', 'auto')}, or leave it out."
+        )
     if spec.domain is None:
         return
     if not spec.is_private_design:
