@@ -111,7 +111,8 @@ def near(table: dict[str, object], shares: dict[tuple[str, ...], float]) -> None
 
 def test_the_two_public_files_give_the_original_shares_in_text_and_json(people: Path, out: Path) -> None:
     found = told("estimate", *files(out))
-    assert set(found) == {"method", "level", "target", "notes", "tables", "files", "signed_by"}
+    beside = {"regressions", "completed", "files", "signed_by", "run"}
+    assert set(found) == {"method", "level", "target", "notes", "tables", *beside}
     (table,) = found["tables"]
     assert set(table) == {"columns", "group", "rows", "method", "cells", "sums", "notes"}
     assert (table["columns"], table["group"], table["rows"]) == (["colour"], {}, ROWS)
