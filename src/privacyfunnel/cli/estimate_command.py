@@ -79,6 +79,10 @@ def estimate(
         Path | None,
         typer.Option("--weights", help="For real or synthetic rows: a file for them and decoys, with their weights."),
     ] = None,
+    export: Annotated[
+        Path | None,
+        typer.Option("--export", help="A .xlsx, .dta or .sav file for the published rows, labels in their order."),
+    ] = None,
     survey_weights: Annotated[
         str | None, typer.Option("--survey-weights", help="A kept column of weights by which rows count.")
     ] = None,
@@ -113,6 +117,7 @@ def estimate(
         posterior,
         matrix,
         weights,
+        export,
         *([into / name for name in NAMES] if into is not None and into.exists() else []),
     ]:
         if path is not None:
@@ -160,6 +165,8 @@ def estimate(
 
         write_table(weights, [estimation.weigh(sealed, table)], force=force)
         files.append(weights)
+    if export is not None:
+        files.append(_export(found, sealed, table, export, force=force))
     if matrix is not None:
         from privacyfunnel.audits.pram import write_matrix
 
@@ -275,6 +282,18 @@ def _write_files(
         if impute:
             paths += impute_file(sealed, sanitised, into, impute, by=by, dialect=written, force=force, shares=shares)
     return paths
+
+
+def _export(found: Estimates, sealed: SealedProtocol, table: Table, path: Path, *, force: bool) -> Path:
+    """The published rows for another program; beside them the estimates, where that holds several tables."""
+    import polars as pl
+
+    from privacyfunnel.tables.writers.foreign_writer import write_foreign
+
+    orders = sealed.domain.label_orders
+    rows = pl.concat(list(table.batches(table.columns)))
+    write_foreign(path, rows, orders, others={"estimates": found.to_tidy()}, force=force)
+    return path
 
 
 def _joint(sealed: SealedProtocol, original: Path, written: Dialect) -> Joint:

@@ -86,15 +86,14 @@ class OutputReader:
     def cells(self, columns: Sequence[str]) -> Cells:
         """The cells of a table of some of its columns.
 
-        Labels stand in the order that the owner has given, else in that of their codes.
+        Labels stand in the order that the owner has given or their numbers have, else in that of their codes.
         """
         attributes = [self.sealed.domain.attributes[j] for j in self.attributes]
-        place, orders = {at.name: j for j, at in enumerate(attributes)}, dict(self.sealed.domain.orders)
-        known = [orders.get(name, attributes[place[name]].labels) for name in columns]
+        place, orders = {at.name: j for j, at in enumerate(attributes)}, self.sealed.domain.label_orders
+        known = [orders[name] for name in columns]
         parts = self.combos[:, [place[name] for name in columns]]
         for i, name in enumerate(columns):
-            if name in orders:
-                parts[:, i] = np.array(list(map(known[i].index, attributes[place[name]].labels)))[parts[:, i]]
+            parts[:, i] = np.array(list(map(known[i].index, attributes[place[name]].labels)))[parts[:, i]]
         found, cell = np.unique(parts, axis=0, return_inverse=True)
         labels = tuple(tuple(names[code] for names, code in zip(known, codes, strict=True)) for codes in found.tolist())
         return Cells(labels, np.tile(cell.reshape(-1), self.repeats))

@@ -26,6 +26,7 @@ import polars as pl
 from privacyfunnel.arrays import FloatArray, one_blas_thread
 from privacyfunnel.errors import ColumnError, ParameterError, SizeError
 from privacyfunnel.estimation.decoy_weights import MOST_LISTED, WeightedRelease
+from privacyfunnel.estimation.inversion import project_on_simplex
 from privacyfunnel.estimation.linear import TAUS, LinearEstimator, NoisyShares
 from privacyfunnel.estimation.output_reader import OutputReader, load_published
 from privacyfunnel.estimation.results import Quantity
@@ -82,11 +83,19 @@ class Regression(ShowsFacts):
 class Sums(Shape):
     """Estimated means over the original rows, of functions that are known on a list of lines."""
 
-    rows: int
-    lines: pl.DataFrame  # original and kept values
+    @property
+    def rows(self) -> int:
+        """How many there are."""
+
+    @property
+    def lines(self) -> pl.DataFrame:
+        """Original and kept values."""
 
     def shares(self) -> FloatArray:
         """What each line stands for; it may be below 0."""
+
+    def likely_shares(self) -> FloatArray:
+        """About the same, never below 0: what is sure is judged by these, so that luck does not decide it."""
 
     def covariance(self, functions: FloatArray, *, fixed: bool) -> FloatArray:
         """Of the means of functions (lines × r), in the table or in a population."""
@@ -129,11 +138,10 @@ def regress(
     validate_columns(used, tuple(dict.fromkeys([*original, *table.columns])), "named in the formula")
     kept = [name for name in used if name not in original]
     sums, notes = _read_sums(sealed, frame, [name for name in used if name in original], kept, settings, shares)
-    orders = {at.name: dict(sealed.domain.orders).get(at.name, at.labels) for at in sealed.domain.attributes}
-    design, terms = _design(sums.lines, names, orders, scores or {})
+    design, terms = _design(sums.lines, names, sealed.domain.label_orders, scores or {})
     y = _outcome(sums.lines[outcome], outcome, label, scores or {}, family)
     weight = np.ones(len(y)) if weights is None else _numbers(sums.lines[weights], weights, {})
-    beta, covariance = _solve(sums, design, y, weight, family == "logistic", settings.fixed)
+    beta, covariance = solve_regression(sums, design, y, weight, family == "logistic", settings.fixed)
     half = NormalDist().inv_cdf((1 + level) / 2)
     error = np.sqrt(np.maximum(np.diag(covariance), 0.0))
     found = zip(terms, beta.tolist(), error.tolist(), strict=True)
@@ -156,17 +164,18 @@ def parse_formula(formula: str) -> tuple[str, str | None, list[str]]:
     return column, label or None, names
 
 
-def _solve(
+def solve_regression(
     sums: Sums, F: FloatArray, y: FloatArray, weight: FloatArray, logistic: bool, fixed: bool
 ) -> tuple[FloatArray, FloatArray]:
-    share = sums.shares() * weight
+    """Coefficients and their covariance, for a design F (lines × terms)."""
+    share, likely = sums.shares() * weight, sums.likely_shares() * weight
     scale = np.sqrt(np.maximum(np.abs(share) @ F**2, 1e-300))
     F, beta = F / scale, np.zeros(F.shape[1])
     for _ in range(STEPS):
         mean = 1 / (1 + np.exp(-np.clip(F @ beta, -40, 40))) if logistic else F @ beta
         slope = mean * (1 - mean) if logistic else np.ones(len(y))
         A = (F.T * (share * slope)) @ F
-        _require_sure(sums, A, F, slope * weight)
+        _require_sure(sums, (F.T * (likely * slope)) @ F, F, slope * weight)
         step = np.linalg.solve(A, F.T @ (share * (y - mean)))
         beta = beta + step * min(1.0, 5.0 / max(float(np.abs(step / scale).max()), 1e-300) if logistic else 1.0)
         if not logistic or float(np.abs(step).max()) <= CLOSE * (1 + float(np.abs(beta).max())):
@@ -174,14 +183,14 @@ def _solve(
     else:
         raise _unsure_error()
     mean = 1 / (1 + np.exp(-np.clip(F @ beta, -40, 40))) if logistic else F @ beta
-    influence = np.linalg.solve(A, (F * ((y - mean) * weight)[:, None]).T).T
+    influence = np.linalg.solve(A, (F * ((y - mean) * weight)[:, None]).T).T.astype(np.float64)
     return beta / scale, sums.covariance(influence, fixed=fixed) / np.outer(scale, scale)
 
 
 def _require_sure(sums: Sums, A: FloatArray, F: FloatArray, weight: FloatArray) -> None:
-    """Refuse where noise could make A singular: a ratio to something that may be 0 has no interval."""
+    """Refuse where noise could make A, given at likely shares, singular: a ratio to what may be 0 has no interval."""
     values, vectors = np.linalg.eigh((A + A.T) / 2)
-    least = (F @ vectors[:, 0]) ** 2 * weight
+    least: FloatArray = np.asarray((F @ vectors[:, 0]) ** 2 * weight, dtype=np.float64)
     error = math.sqrt(max(float(sums.covariance(least[:, None], fixed=True)[0, 0]), 0.0))
     if values[0] <= max(SURE * error, 1e-12 * abs(values[-1])):
         raise _unsure_error()
@@ -262,7 +271,7 @@ def _read_sums(
         return _KeptSums.from_table(reading, frame, kept), ()
     seen = reading.observe(frame)
     noisy, said = check_noisy(NoisyShares.from_reader(reading) if shares else None, seen, settings, reading.model)
-    return _ListedSums(LinearEstimator.from_observed(reading.model, seen[()], noisy), _lines(reading)), tuple(said)
+    return ListedSums(LinearEstimator.from_observed(reading.model, seen[()], noisy), _lines(reading)), tuple(said)
 
 
 def _lines(reading: OutputReader) -> pl.DataFrame:
@@ -279,7 +288,7 @@ def _require_unbiased(bias: FloatArray, functions: FloatArray) -> None:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _ListedSums:
+class ListedSums:
     """From the linear estimate of all shares."""
 
     linear: LinearEstimator
@@ -291,6 +300,9 @@ class _ListedSums:
 
     def shares(self) -> FloatArray:
         return self.linear.covariance(np.eye(len(self.lines)), fixed=True)[0]
+
+    def likely_shares(self) -> FloatArray:
+        return self.linear.p
 
     def covariance(self, functions: FloatArray, *, fixed: bool) -> FloatArray:
         _require_unbiased(self.linear.weights(functions, TAUS[0])[2], functions)
@@ -332,6 +344,9 @@ class _KeptSums:
     def shares(self) -> FloatArray:
         return np.asarray((self.weights.T @ self.counts).ravel() / self.rows)
 
+    def likely_shares(self) -> FloatArray:
+        return project_on_simplex(self.shares())
+
     def covariance(self, functions: FloatArray, *, fixed: bool) -> FloatArray:
         a, r = self.weights.shape[1], functions.shape[1]
         by_group = functions.reshape(a, -1, r)
@@ -364,6 +379,9 @@ class _WeightedSums:
 
     def shares(self) -> FloatArray:
         return np.concatenate([self.release.row_weights, self.release.decoy_weights]) / self.rows
+
+    def likely_shares(self) -> FloatArray:
+        return np.repeat([1 / self.rows, 0.0], [self.rows, len(self.release.decoys.codes)])
 
     def covariance(self, functions: FloatArray, *, fixed: bool) -> FloatArray:
         n, release = self.rows, self.release

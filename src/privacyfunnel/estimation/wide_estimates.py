@@ -116,9 +116,9 @@ def _cell_numbers(
     sealed: SealedProtocol, columns: Sequence[str], records: Sequence[NDArray[Any]]
 ) -> tuple[tuple[int, ...], list[IntArray], list[tuple[str, ...]]]:
     """The shape of a table, the cell of each of some records in it, and the labels of its cells."""
-    names, orders = [at.name for at in sealed.domain.attributes], dict(sealed.domain.orders)
+    names, orders = [at.name for at in sealed.domain.attributes], sealed.domain.label_orders
     places = [names.index(name) for name in columns]
-    labels = [orders.get(names[j], sealed.domain.attributes[j].labels) for j in places]
+    labels = [orders[names[j]] for j in places]
     shape = tuple(map(len, labels))
     if math.prod(shape) > MOST_CELLS:
         raise SizeError(
