@@ -12,14 +12,13 @@ from typing import Any
 import jsonschema
 import polars as pl
 import pytest
+from scripts.make_spec_docs import json_schema, options_table, schema_text
 
 import privacyfunnel as pf
 from privacyfunnel.cli import main
 from privacyfunnel.errors import ColumnError, LedgerError, ParameterError, TableError
 from privacyfunnel.hints import hint, word_for_command_line, word_for_python
 from privacyfunnel.spec import FIELDS, ReleaseSpec
-from privacyfunnel.spec.documentation import options_table
-from privacyfunnel.spec.json_schema import json_schema, schema_text
 from privacyfunnel.spec.release_spec import parse_options
 from privacyfunnel.spec.text_forms import command_words, plain_values
 
