@@ -44,7 +44,7 @@ LOG = logging.getLogger("privacyfunnel")
 
 
 @dataclass(frozen=True)
-class Run:
+class CommandRun:
     """One run of a command: what its JSON and its log lines name it by."""
 
     name: str = field(default_factory=lambda: uuid4().hex[:12])
@@ -56,7 +56,7 @@ class Run:
         return {"id": self.name, "version": __version__, "began": began, "seconds": round(seconds, 3)}
 
 
-_RUN: ContextVar[Run] = ContextVar("run")  # that is under way
+_RUN: ContextVar[CommandRun] = ContextVar("run")  # that is under way
 
 # Where typer keeps this class has moved; that the error of a bad parameter is one has not.
 UsageError: type[Any] = typer.BadParameter.__mro__[1]
@@ -85,7 +85,7 @@ def main(arguments: Sequence[str] | None = None, commands: typer.Typer = app, pr
     """Run a command; the process's exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     debug, as_json = "--debug" in words, "--json" in words
-    run = Run()
+    run = CommandRun()
     _RUN.set(run)
     if "--log" in words:
         _log_to_stderr(run)
@@ -112,7 +112,7 @@ def main(arguments: Sequence[str] | None = None, commands: typer.Typer = app, pr
     return code
 
 
-def _log_to_stderr(run: Run) -> None:
+def _log_to_stderr(run: CommandRun) -> None:
     """Log lines of this run to standard error, for whoever asks for them; a program of one's own has its handlers."""
     logging.basicConfig(format=f"%(asctime)s %(levelname)s {run.name} %(name)s: %(message)s")
     LOG.setLevel(logging.INFO)
@@ -171,7 +171,7 @@ def program(commands: typer.Typer = app, prog_name: str = "privacyfunnel") -> No
 def answer(as_json: bool, content: Mapping[str, Any], text: str) -> None:
     """Print what a command found: its content as one JSON object, or its text."""
     if as_json:
-        content = {**content, "run": _RUN.get(Run()).to_dict()}
+        content = {**content, "run": _RUN.get(CommandRun()).to_dict()}
         text = json.dumps(to_json_value(content), ensure_ascii=False, allow_nan=False)
         text = make_printable(word_for_command_line(text), as_json=True)
     else:
@@ -245,10 +245,10 @@ def is_terminal() -> bool:
 def show_progress() -> Iterator[tuple[Callable[[float, float], None] | None, Callable[[str, int], None] | None]]:
     """Two functions: one shows utility, bound and gap of a proof on its way, one what is done with how many rows.
 
-    Where nobody watches there is no first one, and the second one logs.
+    None for both where nobody watches.
     """
     if not is_terminal():
-        yield None, lambda doing, rows: LOG.info("%s %d rows", doing, rows) if rows else LOG.info("%s", doing)
+        yield None, None
         return
     from rich.console import Console
 

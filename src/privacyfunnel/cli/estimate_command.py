@@ -286,13 +286,9 @@ def _write_files(
 
 def _export(found: Estimates, sealed: SealedProtocol, table: Table, path: Path, *, force: bool) -> Path:
     """The published rows for another program; beside them the estimates, where that holds several tables."""
-    import polars as pl
-
     from privacyfunnel.tables.writers.foreign_writer import write_foreign
 
-    orders = sealed.domain.label_orders
-    rows = pl.concat(list(table.batches(table.columns)))
-    write_foreign(path, rows, orders, others={"estimates": found.to_tidy()}, force=force)
+    write_foreign(path, table, sealed.domain.label_orders, others={"estimates": found.to_tidy()}, force=force)
     return path
 
 

@@ -19,6 +19,7 @@ import polars as pl
 from privacyfunnel.atomic_files import atomic_file
 from privacyfunnel.errors import OutputError, TableError
 from privacyfunnel.tables.readers.table_files import match_suffix
+from privacyfunnel.tables.readers.table_interface import Table
 
 FOREIGN_OUTPUTS = (".xlsx", ".dta", ".sav")
 MOST_ROWS, LONGEST_NAME = (1 << 20) - 1, 31  # of a sheet, below its header; of names in all of these programs
@@ -32,16 +33,17 @@ _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")  # what XML ca
 
 def write_foreign(
     path: Path,
-    rows: pl.DataFrame,
+    table: Table,
     orders: Mapping[str, Sequence[str]],
     *,
     others: Mapping[str, pl.DataFrame] | None = None,
     force: bool = False,
 ) -> None:
-    """Write rows to a .xlsx, .dta or .sav file, whole or not at all; a workbook gets `others` as further sheets."""
+    """Write a table to a .xlsx, .dta or .sav file, whole or not at all; a workbook gets `others` as further sheets."""
     suffix = match_suffix(path, FOREIGN_OUTPUTS)
     if suffix is None:
         raise OutputError(f"Tables for other programs end in {', '.join(FOREIGN_OUTPUTS)}; '{path.name}' does not.")
+    rows = pl.concat(list(table.batches(table.columns)))
     with atomic_file(path, force=force) as beside:
         if suffix == ".xlsx":
             with beside.open("wb") as file:
