@@ -6,8 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privacyfunnel.model.credal.clopper_pearson import SCALE
-from privacyfunnel.model.credal.outward_bounds import OutwardBounds
+from privacyfunnel.model.credal.clopper_pearson import SCALE, OutwardBounds
 from privacyfunnel.model.credal.sample_rule import ClopperPearson
 
 LEVELS = st.sampled_from([Fraction(1, 20), Fraction(3, 10**4), Fraction(1, 10**6), Fraction(1, 2)])

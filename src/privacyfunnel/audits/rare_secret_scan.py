@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from privacyfunnel.arrays import IntArray
 from privacyfunnel.designs.baselines import randomised_response
 from privacyfunnel.errors import GuaranteeError, ParameterError
-from privacyfunnel.model.credal.outward_bounds import OutwardBounds
+from privacyfunnel.model.credal.clopper_pearson import OutwardBounds
 from privacyfunnel.model.credal.sample_rule import RARE, SampleRule
 from privacyfunnel.model.information import mutual_information
 from privacyfunnel.model.joint import Joint

@@ -182,6 +182,11 @@ class Promise(ABC):
         return self
 
     @property
+    def unscaled(self) -> Promise:
+        """The promise by which a leak is told as it is, and not in parts of an ε of its own."""
+        return self.table_promise
+
+    @property
     def components(self) -> tuple[Promise, tuple[Joint, ...]] | None:
         """The promise and the priors that it is made of, where it is one for several priors."""
         return None

@@ -23,6 +23,7 @@ from privacyfunnel.mechanisms.input_domain import ColumnShares, build_substitute
 from privacyfunnel.mechanisms.kept_leakage import kept_columns_error, kept_leakage, refuse_kept_alone
 from privacyfunnel.mechanisms.outcomes import build_outcomes
 from privacyfunnel.mechanisms.sealing import SealedProtocol
+from privacyfunnel.model.each_secret import Each
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.kept_promise import KeptCounts, KeptPromise
 from privacyfunnel.model.promises import Promise
@@ -93,7 +94,7 @@ class DesignResult:
     @property
     def not_promised(self) -> tuple[str, ...]:
         """What nobody should read into the promise, a sentence each."""
-        promise, secret = self.sealed.promise, " & ".join(self.sealed.domain.secret_columns)
+        promise, secret = self.sealed.promise, self.sealed.secret_text
         about = (
             "The promise is about the table that was counted. Rows that are drawn later may go otherwise with "
             f"{secret}: apply and audit measure what is told on them, where they carry it."
@@ -109,7 +110,9 @@ class DesignResult:
         if self.sealed.model is not None:
             about = model_scope_statement(secret, promise.odds)
         design = design_statements(self.sealed, to_owner=True, spent=spent)
-        return (about, *share_statements(self.sealed), *design)
+        pair = "Of what a record says about several secrets together, such as whether they agree, nothing is promised."
+        several = [pair] if isinstance(promise, Each) else []
+        return (about, *several, *share_statements(self.sealed), *design)
 
     @property
     def point(self) -> Point | None:

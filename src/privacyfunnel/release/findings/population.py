@@ -26,9 +26,9 @@ from privacyfunnel.formatting import finite_or_none, format_epsilon, format_perc
 from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.mechanism import Mechanism
 from privacyfunnel.model.comparisons import Leak
+from privacyfunnel.model.credal.clopper_pearson import OutwardBounds
 from privacyfunnel.model.credal.credal_sets import CredalSets
 from privacyfunnel.model.credal.events import refuse_scales
-from privacyfunnel.model.credal.outward_bounds import OutwardBounds
 from privacyfunnel.model.credal.sample_rule import CredalRule, SampleRule
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
