@@ -17,6 +17,7 @@ BY_NAME = {
     "cluster": "needs Java",
     "defaults": "needs tables to be downloaded",
     "limits": "part of size",
+    "one_column": "needs tables to be downloaded",
     "population": "takes hours",
     "rivals": "installs other programs, takes hours",
     "robust": "needs tables to be downloaded",

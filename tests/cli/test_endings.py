@@ -14,8 +14,9 @@ PUBLISH = "education,relationship,race,sex"  # with occupation: more than half a
 
 FIRST_ROWS_WRITTEN = "tables/writers/table_writer.py:__call__"  # where the second batch is asked for
 
-# The command, which sends itself signals, to all processes as a terminal does or to this one alone. A place is a file, and a
-# thread waits until the main one has come there, and for a while; or `file:function`, and the second call of it is the place.
+# The command, which sends itself signals, to all processes as a terminal does or to this one alone. A place is a file,
+# and a thread waits until the main one has come there, and for a while; or `file:function`, and the second call of it
+# is the place.
 SIGNALLED = """
 import os, sys, threading, time
 from privacyfunnel.cli import program
@@ -137,7 +138,7 @@ def test_an_impatient_interrupt_is_tidied_up_as_well(adult: Path, tmp_path: Path
 
 def test_an_interrupted_curve_draws_nothing(adult: Path, tmp_path: Path) -> None:
     words = ["curve", adult, "--secret", "occupation", "--publish", PUBLISH, "--into", tmp_path / "out"]
-    done = ended("designs/workers.py", words, signal.SIGINT)
+    done = ended("designs/curve.py", words, signal.SIGINT)
     assert (done.returncode, done.stdout) == (130, "")
     assert done.stderr == "Interrupted. Nothing was left half-written.\n"
     assert list(tmp_path.iterdir()) == []

@@ -13,9 +13,15 @@ from scipy.optimize import linprog
 from privacyfunnel.arrays import FloatArray, entropy_terms
 from privacyfunnel.designs.optimal import optimum
 from privacyfunnel.designs.optimal import privacy_funnel as room
-from privacyfunnel.designs.optimal.greedy_merging import PRICES, greedy_merging
 from privacyfunnel.designs.optimal.optimum import optimal
-from privacyfunnel.designs.optimal.privacy_funnel import SHARES, funnel, optimal_on_average, secret_information
+from privacyfunnel.designs.optimal.privacy_funnel import (
+    PRICES,
+    SHARES,
+    funnel,
+    greedy_merging,
+    optimal_on_average,
+    secret_information,
+)
 from privacyfunnel.designs.optimal.solver_interface import Optimum
 from privacyfunnel.engine.clock import Clock
 from privacyfunnel.engine.objective import reduced_costs

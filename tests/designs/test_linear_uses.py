@@ -13,8 +13,7 @@ from privacyfunnel.errors import InputError, ParameterError, SizeError
 from privacyfunnel.model.joint import Attribute, Joint
 from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
 from privacyfunnel.model.protocols.channel_protocol import Protocol
-from privacyfunnel.model.uses.cost_table import CostTable
-from privacyfunnel.model.uses.linear_use import Distance, LinearUse, Values, resolve_value_use
+from privacyfunnel.model.uses.linear_use import CostTable, Distance, LinearUse, Values, resolve_value_use
 from privacyfunnel.model.uses.ordinal_scale import check_orders, range_labels, scale_positions
 from privacyfunnel.model.uses.use import Information
 from privacyfunnel.tables.readers.adult import adult_counts

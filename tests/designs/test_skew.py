@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from privacyfunnel.designs.optimal.count_skew import explain_skew
+from privacyfunnel.designs.optimal.problem_conversion import explain_skew
 from privacyfunnel.errors import SizeError, SolverError
 from privacyfunnel.model.joint import Joint
 from tests.commands import said

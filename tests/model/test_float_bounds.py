@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privacyfunnel.model.credal.clopper_pearson import SCALE, exact_lower_bounds
-from privacyfunnel.model.credal.float_bounds import lower_bounds
+from privacyfunnel.model.credal.clopper_pearson import SCALE, exact_lower_bounds, lower_bounds
 
 LEVELS = [0.5, 0.4, 0.05, 1e-3, 1e-6, 1e-12]
 

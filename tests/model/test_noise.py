@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from privacyfunnel.model.credal.clopper_pearson import SCALE
-from privacyfunnel.model.credal.noisy_clopper_pearson import NoisyClopperPearson
+from privacyfunnel.model.credal.noisy_sample_rule import NoisyClopperPearson
 from privacyfunnel.model.published.noise import NOISES, NoiseSource, NoiseSum, OpenDPNoise, _bernoulli_exp
 
 FALSE_ALARM = 1e-9  # of each judgement of a sampler

@@ -12,6 +12,7 @@ from typing import Any
 import jsonschema
 import polars as pl
 import pytest
+from scripts.make_spec_docs import json_schema, options_table, schema_text
 
 import privacyfunnel as pf
 from privacyfunnel.cli import main
@@ -20,8 +21,6 @@ from privacyfunnel.hints import hint, word_for_command_line, word_for_python
 from privacyfunnel.model.each_secret import Each
 from privacyfunnel.model.promises import LIP
 from privacyfunnel.spec import FIELDS, ReleaseSpec
-from privacyfunnel.spec.documentation import options_table
-from privacyfunnel.spec.json_schema import json_schema, schema_text
 from privacyfunnel.spec.release_spec import parse_options
 from privacyfunnel.spec.text_forms import command_words, plain_values
 

@@ -33,6 +33,7 @@ from privacyfunnel.mechanisms.signatures import Signer, load_signed_protocol
 from privacyfunnel.model.published.each_model import EachModel
 from privacyfunnel.model.published.table_model import PublishedModel, TableModel
 from privacyfunnel.notebook_html import facts_html
+from privacyfunnel.release.domain_coding import group_table
 from privacyfunnel.release.findings.attacker_leaks import SideChannel, side_channel
 from privacyfunnel.release.findings.composition_leakage import (
     CompositionLeak,
@@ -42,7 +43,6 @@ from privacyfunnel.release.findings.composition_leakage import (
 )
 from privacyfunnel.release.findings.population import PopulationBound, population_bound
 from privacyfunnel.release.kept_counts import count_rows
-from privacyfunnel.release.model_design import group_table
 from privacyfunnel.release.output_layout import detect_layout
 from privacyfunnel.release.published_table import PublishedTable
 from privacyfunnel.release.release_files import find_table

@@ -186,7 +186,7 @@ def _audit_public(protocol: Path, spec: ReleaseSpec, sanitised: Path | None, *, 
         *([] if found.codebook is None else [("codebook", f"{found.codebook} follows from the protocol")]),
         *([] if found.rows is None else [("table", f"{found.rows:,} rows, each of which the mechanism can publish")]),
         ("information", str(found.claims)),
-        *(("leak", str(leak)) for leak in found.leaks),
+        *(("leak", leak.text) for leak in found.leaks),
         (
             "not checked",
             "how the model was made: that it has the stated noise is for its owner to show, with the table",
@@ -315,7 +315,7 @@ def _audit_protocol(
     told += found.file_facts
     if claims is not None:
         told.append(("information", str(claims)))
-    told += [("leak", str(leak)) for leak in found.leaks]
+    told += [("leak", leak.text) for leak in found.leaks]
     told.append(("signed by", format_signer(signer)))
     if outside is not None:
         told += outside.facts()

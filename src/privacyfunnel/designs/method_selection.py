@@ -8,7 +8,7 @@ import numpy as np
 
 from privacyfunnel.designs import methods
 from privacyfunnel.designs.methods import Design, Options
-from privacyfunnel.designs.size_limits import (
+from privacyfunnel.designs.optimal.solver_interface import (
     BLURRED,
     CONDITIONED_AT_ALL,
     MOST_PAIRS,

@@ -17,7 +17,7 @@ integer. From it follow, as fractions:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cmp_to_key
 from typing import Any
@@ -47,17 +47,19 @@ class LeakProfile:
     security: Fraction  # Bayes security, over all priors
     pair: tuple[str, str]  # the two values that are told apart best
     trade_off: tuple[tuple[Fraction, Fraction], ...]  # (α, f(α)) at the corners, α rising
+    text: str = field(init=False)  # in a sentence
 
-    def __str__(self) -> str:
+    def __post_init__(self) -> None:
         factors = ", ".join(
             f"×{np.exp(size):.3g} for {float(100 * share):g} %"
             for share, size in zip(PEOPLE, self.quantiles, strict=True)
         )
-        return (
+        text = (
             f"beliefs about {self.secret} move by at most {factors} of people; the best guess is right in "
             f"{float(100 * self.before):.3g} % of cases before and {float(100 * self.after):.3g} % after; Bayes "
             f"security {float(self.security):.3f} (between {self.pair[0]} and {self.pair[1]})"
         )
+        object.__setattr__(self, "text", text)
 
     def to_dict(self) -> dict[str, Any]:
         """As one object of JSON; an infinite leak is null."""

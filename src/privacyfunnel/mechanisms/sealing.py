@@ -36,7 +36,6 @@ from privacyfunnel.mechanisms.certificate import (
 from privacyfunnel.mechanisms.channel import ChannelMechanism
 from privacyfunnel.mechanisms.decoy_slacks import PROOF_SEED, check_slacks
 from privacyfunnel.mechanisms.exact_arithmetic import NO_LEAK, ExactLeak, larger_leak
-from privacyfunnel.mechanisms.file_parts import parse_channel, parse_model, parse_shares
 from privacyfunnel.mechanisms.input_domain import (
     ColumnShares,
     Domain,
@@ -46,7 +45,16 @@ from privacyfunnel.mechanisms.input_domain import (
 )
 from privacyfunnel.mechanisms.mechanism import DescribableProtocol, Mechanism
 from privacyfunnel.mechanisms.outcomes import Outcomes, outcomes_from_json, outcomes_to_json
-from privacyfunnel.mechanisms.protocol_file import content_digest, find_protocol, from_text, read_text, to_text
+from privacyfunnel.mechanisms.protocol_file import (
+    content_digest,
+    find_protocol,
+    from_text,
+    parse_channel,
+    parse_model,
+    parse_shares,
+    read_text,
+    to_text,
+)
 from privacyfunnel.mechanisms.real_or_synthetic import RealOrSynthetic
 from privacyfunnel.mechanisms.sampling import KeyStream, WordStream
 from privacyfunnel.model.each_secret import Each

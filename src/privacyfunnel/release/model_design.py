@@ -23,7 +23,7 @@ from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.exact_arithmetic import float_below
 from privacyfunnel.model.credal.noisy_sample_rule import NoisySampleRule
 from privacyfunnel.model.credal.sample_rule import RARE, check_confidence
-from privacyfunnel.model.each_secret import APART, Each
+from privacyfunnel.model.each_secret import Each
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Population, PopulationPromise, Promise
 from privacyfunnel.model.published.each_model import EachModel
@@ -33,13 +33,13 @@ from privacyfunnel.model.published.table_model import (
     DELTA,
     LabelTests,
     MeasuredCounts,
-    PublishedModel,
     TableModel,
     few_rows,
     fit_groups,
     pool_secrets,
 )
 from privacyfunnel.names import OTHER, unique_label
+from privacyfunnel.release.domain_coding import group_table
 from privacyfunnel.spec.kinds import ALL_COLUMNS
 
 if TYPE_CHECKING:
@@ -140,14 +140,17 @@ def _count(
     table: Contingency, spec: ReleaseSpec, budget: _Budget, noise: Noise, fewest: Mapping[str, int]
 ) -> _NoisyTable:
     """Counts with noise over labels that are given, or that noise finds."""
+    codings = list(table.published.codings)
     if spec.domain_file is not None:
         return _count_given(table, budget, noise)
-    return (_find_one if len(table.published.codings) == 1 else _find_several)(table, budget, noise, fewest)
+    if all(budget.names_all(coding) and not coding.edges for coding in (*table.secret.codings, *codings)):
+        return _count_given(table.recode(_product(codings)), budget, noise)
+    return (_find_one if len(codings) == 1 else _find_several)(table, budget, noise, fewest)
 
 
 def _count_named(table: Contingency, spec: ReleaseSpec, budget: _Budget, noise: Noise) -> _NoisyTable:
     """The same where the published labels are known by now, and those of the secret are given or to be found."""
-    if spec.domain_file is not None:
+    if spec.domain_file is not None or all(map(budget.names_all, table.secret.codings)):
         return _count_given(table, budget, noise)
     epsilon = budget.for_counts_and_labels
     source = noise(epsilon / 2)
@@ -193,23 +196,6 @@ def fit_population(table: Contingency, spec: ReleaseSpec) -> tuple[Joint, Promis
     return joint, PopulationPromise(promise, Population(rule, counts.rows), joint)
 
 
-def group_table(table: Contingency, model: PublishedModel) -> tuple[Joint, IntArray]:
-    """A table's own counts by the groups of a model that list secrets, and which of its values occur in them."""
-    shown = Joint.from_contingency(replace(table, weights=np.ones_like(table.weights)))
-    if isinstance(model, EachModel):
-        rows: dict[str, IntArray] = {}
-        name = APART.join(model.parts)
-        for j, (column, part) in enumerate(model.parts.items()):
-            one = table.select_secret(j)
-            mine = part.group_counts(one.secret_labels, one.weights)
-            rows |= {f"{column} = {label}": row for label, row in mine.items()}
-    else:
-        rows, name = model.group_counts(table.secret_labels, table.weights), shown.secret_name
-    weights = np.array(list(rows.values()))
-    x = np.flatnonzero(weights.sum(axis=0))
-    return Joint(weights[:, x], tuple(rows), shown.attributes, table.combos[x], name), x
-
-
 def _make_budget(table: Contingency, spec: ReleaseSpec) -> _Budget:
     """What there is to share: the whole ε, of which the owner may have fixed the part for counts."""
     whole = spec.promise_value.epsilon
@@ -222,7 +208,7 @@ def _make_budget(table: Contingency, spec: ReleaseSpec) -> _Budget:
         )
     if total / 2 < Fraction(1, 1000):
         raise _few_rows(f"ε = {format_number(whole)} leaves no ε for a model", f"Try {hint('epsilon', 0.1)}")
-    return _Budget(total, int(table.weights.sum()), fixed)
+    return _Budget(total, int(table.weights.sum()), fixed, spec.public_labels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,12 +218,17 @@ class _Budget:
     total: Fraction
     rows: int
     fixed: Fraction | None
+    public: tuple[str, ...] = ()  # columns of which it is public which labels occur
     parts: int = 1  # tables that share it, one for each of several secrets
 
     @property
     def delta(self) -> Fraction:
         """The chance that a label of one table appears because of one person."""
         return DELTA / self.parts
+
+    def names_all(self, coding: Coding) -> bool:
+        """Whether all labels of a column are public."""
+        return bool(coding.edges) or coding.column in self.public
 
     def for_cells(self, cells: int, spent: Fraction = Fraction(0)) -> Fraction:
         """ε for so many counts of labels that are public."""
@@ -274,11 +265,11 @@ def _count_given(table: Contingency, budget: _Budget, noise: Noise) -> _NoisyTab
 def _find_one(table: Contingency, budget: _Budget, noise: Noise, fewest: Mapping[str, int]) -> _NoisyTable:
     """The counts of one column, which say themselves which labels are public; all others are counted as one."""
     epsilon, coding = budget.for_counts_and_labels, table.published.codings[0]
-    for_others = Fraction(0) if coding.edges else epsilon * FOR_OTHERS
+    for_others = Fraction(0) if budget.names_all(coding) else epsilon * FOR_OTHERS
     inner = noise((epsilon - for_others) / 2)
     counted, _ = _noisy(table.weights, inner, None)
-    tests = LabelTests(inner.rate, budget.total, budget.delta)
-    rows, columns = tests.find(table.weights, counted, (False, bool(coding.edges)))
+    given = all(map(budget.names_all, table.secret.codings)), budget.names_all(coding)
+    rows, columns = LabelTests(inner.rate, budget.total, budget.delta).find(table.weights, counted, given)
     columns &= _enough_rows(coding, counted[rows].sum(axis=0), fewest)
     others, variance = np.zeros((int(rows.sum()), 0), dtype=np.int64), np.zeros((int(rows.sum()), 0))
     if for_others:
@@ -309,16 +300,17 @@ def _find_several(table: Contingency, budget: _Budget, noise: Noise, fewest: Map
     source = noise(for_labels / 2 / len(variable.codings))
     tests = LabelTests(source.rate, budget.total, budget.delta / len(variable.codings))
     rows = np.zeros(len(table.weights), dtype=bool)
+    secrets_given = all(map(budget.names_all, table.secret.codings))
     codings = []
     for j, coding in enumerate(variable.codings):
         pair = np.zeros((len(rows), len(coding.labels)), dtype=np.int64)
         np.add.at(pair.T, variable.combos[:, j], table.weights.T)
         counted, _ = _noisy(pair, source, None)
-        found, columns = tests.find(pair, counted, (False, bool(coding.edges)))
+        found, columns = tests.find(pair, counted, (secrets_given, budget.names_all(coding)))
         columns &= _enough_rows(coding, counted[found].sum(axis=0), fewest)
         left = budget.rows - int(counted[np.ix_(found, columns)].sum())
         noise_left = math.sqrt(found.sum() * columns.sum() * noise_variance(source.rate))
-        others = left >= max(few_rows(budget.rows), SURE_OF_OTHERS * noise_left)
+        others = not budget.names_all(coding) and left >= max(few_rows(budget.rows), SURE_OF_OTHERS * noise_left)
         codings.append(_show(coding, columns, counted[found].sum(axis=0), others, budget)[0])
         rows |= found
     coarse = table.recode(_product(codings))
@@ -417,7 +409,7 @@ def _show(coding: Coding, kept: BoolArray, totals: IntArray, others: bool, budge
     missing = None
     if coding.missing is not None and kept[coding.missing]:
         missing = labels.index(coding.labels[coding.missing])
-    rest = len(labels) if others else int(totals[kept].argmax())
+    rest = None if budget.names_all(coding) else len(labels) if others else int(totals[kept].argmax())
     shown = replace(coding, labels=(*labels, *([unique_label(OTHER, labels)] * others)), missing=missing, rest=rest)
     return shown, kept
 

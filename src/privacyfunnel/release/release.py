@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privacyfunnel.arrays import IntArray
+from privacyfunnel.atomic_files import atomic_file
 from privacyfunnel.designs.curve import Point
 from privacyfunnel.formatting import format_epsilon, format_factor, format_number, format_percent
 from privacyfunnel.hints import hint, word_for_python
@@ -16,12 +17,11 @@ from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.row_order_leak import OrderLeak
 from privacyfunnel.model.uses.use import UseValue
-from privacyfunnel.notebook_html import facts_html
+from privacyfunnel.notebook_html import facts_html, table_html
 from privacyfunnel.release.design import DesignResult
 from privacyfunnel.release.findings.findings import Findings
 from privacyfunnel.release.findings.kept_columns import KeptColumn, kept_column_statements
 from privacyfunnel.release.findings.population import PopulationBound
-from privacyfunnel.release.notebook_page import Page, first_rows_html
 from privacyfunnel.release.private_design import design_statements, model_scope_statement, share_statements
 from privacyfunnel.release.published_table import PublishedTable, SavedRelease
 from privacyfunnel.spec import ReleaseSpec
@@ -278,8 +278,10 @@ class Release(PublishedTable):
             *(self.suspected if to_owner else ()),
             "A second release of the same rows, or several rows about one person, can leak more than their ε added; "
             "an audit with the other protocols computes it.",
-            _belief_statement(promise, secret, columns, "the published model" if self.sealed.model else "this table"),
         ]
+        if promise.for_any_belief or self.sealed.model is None:
+            where = "the published model" if self.sealed.model else "this table"
+            found.append(_belief_statement(promise, secret, columns, where))
         if self.sealed.model is not None:
             leak, known = self.findings.table_leak, ""
             if leak is not None:
@@ -302,3 +304,33 @@ def _belief_statement(promise: Promise, secret: str, columns: str, where: str) -
         f"Beliefs are compared with the distribution of {secret} in {where}; whoever starts from another belief may "
         "learn more or less."
     )
+
+
+def first_rows_html(frame: Any) -> str:
+    """The first rows of a frame of any kind."""
+    from privacyfunnel.tables.readers.lazy_frames import frame_table
+
+    source = frame_table(frame)
+    rows = next(iter(source.batches(source.columns))).head(5)
+    return table_html(source.columns, [[str(cell) for cell in row] for row in rows.iter_rows()])
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Page:
+    """A page of HTML that a notebook shows in a frame."""
+
+    html: str
+
+    def save(self, path: str | Path) -> Path:
+        """Write it where only its owner can read it."""
+        path = Path(path)
+        with atomic_file(path, force=True, owner_only=True) as beside:
+            beside.write_text(self.html, encoding="utf-8")
+        return path
+
+    def __repr__(self) -> str:
+        return f"Page of {len(self.html):,} characters; .save(path) writes it"
+
+    def _repr_html_(self) -> str:
+        quoted = self.html.replace("&", "&amp;").replace('"', "&quot;")
+        return f'<iframe srcdoc="{quoted}" style="width:100%;height:40em;border:1px solid" sandbox></iframe>'

@@ -20,8 +20,7 @@ from privacyfunnel.designs.optimal.problem_conversion import (
     sparse_identity,
     thin,
 )
-from privacyfunnel.designs.optimal.solver_interface import Optimum, Progress, SolverRequest, StopReason
-from privacyfunnel.designs.size_limits import LARGEST_PROBLEM
+from privacyfunnel.designs.optimal.solver_interface import LARGEST_PROBLEM, Optimum, Progress, SolverRequest, StopReason
 from privacyfunnel.engine import Problem, split
 from privacyfunnel.engine.clock import Clock
 from privacyfunnel.errors import GuaranteeError, SolverError

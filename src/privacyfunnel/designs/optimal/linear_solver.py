@@ -21,8 +21,7 @@ from privacyfunnel.designs.optimal.problem_conversion import (
     identity,
     unseen_share,
 )
-from privacyfunnel.designs.optimal.solver_interface import Optimum, SolverRequest
-from privacyfunnel.designs.size_limits import PUBLISHED_WELL
+from privacyfunnel.designs.optimal.solver_interface import PUBLISHED_WELL, Optimum, SolverRequest
 from privacyfunnel.engine.clock import Clock
 from privacyfunnel.engine.masters.actions import (
     bound_by_prices,

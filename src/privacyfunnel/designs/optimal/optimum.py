@@ -2,22 +2,57 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 import numpy as np
 
 from privacyfunnel.arrays import one_blas_thread
-from privacyfunnel.designs.optimal.count_skew import explain_skew
-from privacyfunnel.designs.optimal.solver_interface import Optimum, Progress, SolverRequest, StopReason
-from privacyfunnel.designs.optimal.solvers import find_solver
-from privacyfunnel.designs.size_limits import LARGEST_DIVIDED, LARGEST_PROBLEM
+from privacyfunnel.designs.optimal.information_solver import maximise_information
+from privacyfunnel.designs.optimal.linear_solver import minimise_expected_cost
+from privacyfunnel.designs.optimal.problem_conversion import explain_skew
+from privacyfunnel.designs.optimal.solver_interface import (
+    LARGEST_DIVIDED,
+    LARGEST_PROBLEM,
+    Optimum,
+    Progress,
+    SolverRequest,
+    StopReason,
+)
+from privacyfunnel.designs.optimal.statistics_solver import minimise_balanced_error, minimise_squared_error
 from privacyfunnel.engine.clock import Clock, clock_for
-from privacyfunnel.errors import SizeError, check_positive
+from privacyfunnel.errors import ParameterError, SizeError, check_positive
 from privacyfunnel.hints import hint
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
+from privacyfunnel.model.uses.linear_use import LinearUse
 from privacyfunnel.model.uses.use import Information, Use
 from privacyfunnel.model.uses.use_parser import resolve_use
+
+Solver = Callable[[SolverRequest], Optimum]
+
+
+def find_solver(use: Use) -> Solver:
+    """The solver of a use: by its name, or for one of another package by its kind."""
+    named = SOLVERS.get(use.name)
+    if named is not None:
+        return named
+    if isinstance(use, LinearUse):
+        return minimise_expected_cost
+    raise ParameterError(f"No solver finds the best protocol for '{use.full_name}'. Name a method that serves it.")
+
+
+SOLVERS: Mapping[str, Solver] = MappingProxyType(
+    {
+        "information": maximise_information,
+        "values": minimise_expected_cost,
+        "distance": minimise_expected_cost,
+        "statistics": minimise_squared_error,
+        "balanced": minimise_balanced_error,
+    }
+)
+
 
 __all__ = ["Optimum", "optimal"]
 

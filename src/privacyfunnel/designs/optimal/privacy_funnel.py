@@ -1,7 +1,13 @@
-r"""The classical Privacy Funnel (paper, Problem 1), proved: the most I(X;Y) with I(S;Y) of at most M.
+"""The classical Privacy Funnel (paper, Problem 1), proved: the most I(X;Y) with I(S;Y) of at most M.
 
 An average is no promise: the record that tells most may give its secret away whatever M is. So every protocol found
 comes with the ε that it would have as LIP and as LDP, and M can be asked for on top of a promise.
+
+Greedy merging: the usual way to the classical Privacy Funnel, without proof, to compare with and to begin from.
+
+Every value is published as it is at first. Then, time and again, two outputs become one: those that lower I(S;Y) by
+most, less what they cost of I(X;Y) at some price. Several prices are tried. The way down is the same for every average,
+so that one walk serves them all.
 """
 
 from __future__ import annotations
@@ -11,9 +17,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from privacyfunnel.arrays import FloatArray
-from privacyfunnel.designs.optimal.count_skew import explain_skew
-from privacyfunnel.designs.optimal.greedy_merging import Partition, greedy_merging
+from privacyfunnel.arrays import FloatArray, IntArray, entropy_terms
 from privacyfunnel.designs.optimal.information_solver import margin_cost
 from privacyfunnel.designs.optimal.optimum import check_size, optimal
 from privacyfunnel.designs.optimal.problem_conversion import (
@@ -21,10 +25,11 @@ from privacyfunnel.designs.optimal.problem_conversion import (
     LARGEST_SLIVER_BITS,
     build_problem,
     build_protocol,
+    explain_skew,
     identity,
 )
 from privacyfunnel.designs.optimal.solver_interface import Optimum, StopReason
-from privacyfunnel.engine.clock import Clock, clock_for
+from privacyfunnel.engine.clock import FOREVER, WORK, Clock, clock_for
 from privacyfunnel.engine.driver import Progress
 from privacyfunnel.engine.problem import EntropyFloor, Problem
 from privacyfunnel.engine.splits import split_on_average
@@ -261,3 +266,74 @@ def _is_solvable(joint: Joint, kind: type[Promise]) -> bool:
     except SizeError:
         return False
     return True
+
+
+PRICES = (0.0, 0.003, 0.01, 0.03, 0.1, 0.3)  # of a nat of I(X;Y), in nats of I(S;Y)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Partition:
+    """A partition of the values: outputs are disjoint sets of them, so that I(X;Y) is the entropy of Y."""
+
+    information: float  # I(X;Y)
+    output: IntArray  # of each value
+
+    def posteriors(self, joint: Joint) -> FloatArray:
+        """p(x | y), a row per output."""
+        p_yx = (self.output == np.unique(self.output)[:, None]) * joint.p_x
+        return np.asarray(p_yx / p_yx.sum(axis=1, keepdims=True))
+
+
+def greedy_merging(joint: Joint, averages: Sequence[float], clock: Clock = FOREVER) -> tuple[Partition, ...]:
+    """For each average the partition that keeps most, among those that were met with I(S;Y) of at most that.
+
+    >>> [round(merged.information, 3) for merged in greedy_merging(Joint.from_counts([[4, 1, 5], [1, 4, 5]]), [0.01])]
+    [0.693]
+    """
+    found = [Partition(0.0, np.zeros(joint.a, dtype=np.int64)) for _ in averages]
+    p_y = joint.p_x[None, :]
+    cost = np.array([-_change(p_y, y) for y in range(joint.a)])  # of I(X;Y) = H(Y)
+    less = cost + [_change(joint.p_sx, y) for y in range(joint.a)]  # of I(S;Y) = H(S) + H(Y) − H(S, Y)
+    for price in PRICES:
+        found = _walk(joint.p_sx, averages, price, cost, less, found, clock)
+    return tuple(found)
+
+
+def _walk(
+    p_sy: FloatArray,
+    averages: Sequence[float],
+    price: float,
+    cost: FloatArray,
+    less: FloatArray,
+    found: list[Partition],
+    clock: Clock,
+) -> list[Partition]:
+    """The better of what was found before and of what is one step from a walk at this price."""
+    p_sy, cost, less, best = p_sy.copy(), cost.copy(), less.copy(), list(found)
+    output = left = np.arange(p_sy.shape[1])  # a merged output has the number of the first of its values
+    while len(left) > 1 and not clock.late:
+        told, kept = information(p_sy[:, left]), float(entropy_terms(p_sy[:, left].sum(axis=0)).sum())
+        one, other = (left[side] for side in np.triu_indices(len(left), 1))
+        by_cost, by_less = cost[one, other], less[one, other]
+        WORK.entries += one.size * (4 + 2 * len(averages))
+        for number, average in enumerate(averages):
+            if told <= average and kept > best[number].information:
+                best[number] = Partition(kept, output)
+            after = np.where(told - by_less <= average, kept - by_cost, 0.0)
+            pair = int(np.argmax(after))
+            if after[pair] > best[number].information:
+                best[number] = Partition(float(after[pair]), np.where(output == other[pair], one[pair], output))
+        pair = int(np.argmax(by_less - price * by_cost))
+        first, second = int(one[pair]), int(other[pair])
+        output, left = np.where(output == second, first, output), left[left != second]
+        p_sy[:, first] += p_sy[:, second]
+        p_y = p_sy.sum(axis=0)[None, :]
+        cost[first] = cost[:, first] = -_change(p_y, first)
+        less[first] = less[:, first] = cost[first] + _change(p_sy, first)
+    return best
+
+
+def _change(p: FloatArray, y: int) -> FloatArray:
+    """By how much the terms −p ln p of a column and each other one change when they become one."""
+    own = p[:, y, None]
+    return np.asarray((entropy_terms(p + own) - entropy_terms(p) - entropy_terms(own)).sum(axis=0))

@@ -1,16 +1,22 @@
-"""From a joint and a promise to the engine's problem, and from a split back to a protocol."""
+"""From a joint and a promise to the engine's problem, and from a split back to a protocol.
+
+Counts so far apart that no solver sees the smallest: said to whoever can merge them, not reported as our fault.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
+from functools import wraps
+from typing import ParamSpec, TypeVar
 
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray, IntArray, dense, is_sparse_enough, nonzero_entries, sparse
 from privacyfunnel.engine.objective import Objective
 from privacyfunnel.engine.problem import Problem, Split
-from privacyfunnel.errors import ParameterError
+from privacyfunnel.errors import ParameterError, SizeError, SolverError
 from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.exact_arithmetic import merge_outputs
 from privacyfunnel.mechanisms.sealing import SMALLEST_EPSILON
@@ -213,3 +219,29 @@ def identity(joint: Joint, sees_secret: bool, anything_else: bool = False) -> Pr
     """Everything as it is; and anything else as somebody's value."""
     channel = np.tile(np.eye(joint.a), (joint.c if sees_secret else 1, 1))
     return Protocol(channel, joint.values, sees_secret, elsewhere=joint.p_x if anything_else else None)
+
+
+FINEST = 10**9  # solvers work to 1e-9: what is rarer than one in so many is less than their rounding
+
+Answer = TypeVar("Answer")
+More = ParamSpec("More")
+
+
+def explain_skew(solve: Callable[More, Answer]) -> Callable[More, Answer]:
+    """The same, but where a solver fails on a table with such counts the error says so, and what to do."""
+
+    @wraps(solve)
+    def solve_or_explain(*given: More.args, **named: More.kwargs) -> Answer:
+        try:
+            return solve(*given, **named)
+        except SolverError as error:
+            joint = next(each for each in (*given, *named.values()) if isinstance(each, Joint))
+            weights = joint.weights[joint.weights > 0]
+            if int(weights.sum()) <= FINEST * int(weights.min()):
+                raise
+            raise SizeError(
+                f"no pair of a secret and a value may be rarer than one in {FINEST:,} for the optimum to be found; one "
+                f"is, and the solver failed. Merge rare values, or use {hint('method', 'randomised-response')}."
+            ) from error
+
+    return solve_or_explain

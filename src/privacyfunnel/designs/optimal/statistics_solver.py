@@ -25,8 +25,15 @@ from privacyfunnel.designs.optimal.problem_conversion import (
     check_all_seen,
     identity,
 )
-from privacyfunnel.designs.optimal.solver_interface import Optimum, Progress, SolverRequest, StopReason
-from privacyfunnel.designs.size_limits import BLURRED, CONDITIONED_AT_ALL, MOST_PAIRS
+from privacyfunnel.designs.optimal.solver_interface import (
+    BLURRED,
+    CONDITIONED_AT_ALL,
+    MOST_PAIRS,
+    Optimum,
+    Progress,
+    SolverRequest,
+    StopReason,
+)
 from privacyfunnel.engine import Problem
 from privacyfunnel.engine.clock import Clock
 from privacyfunnel.engine.masters.mixture import Moment

@@ -1,6 +1,6 @@
 """Use: what a protocol is to be best for, and how good one is for it, in a unit that can be said in words.
 
-A use measures; it does not solve. How the best protocol for it is found stands in `designs/optimal/solvers.py`,
+A use measures; it does not solve. How the best protocol for it is found stands in `designs/optimal/optimum.py`,
 under the use's name.
 """
 

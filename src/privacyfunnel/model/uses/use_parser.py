@@ -1,4 +1,4 @@
-"""Uses by the names they are asked for under. A new use is a line in `READ`, and one in `optimal/solvers.py`."""
+"""Uses by the names they are asked for under. A new use is a line in `READ`, and one in `optimal/optimum.py`."""
 
 from __future__ import annotations
 
