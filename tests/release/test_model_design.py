@@ -5,6 +5,8 @@ import json
 import math
 import re
 import stat
+import sys
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -13,6 +15,7 @@ from functools import cache
 from itertools import product
 from math import exp
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -445,3 +448,28 @@ def test_every_sentence_of_the_pages_that_limits_a_belief_names_who_believes_the
     assert "to whoever believes the published model: no guess grows" in dict(summary_lines(release))["Protects"]
     facts = [note for _, figure, note in public_facts(release.sealed) if figure.startswith("×")]
     assert facts == ["of somebody who believes the published model"]
+
+
+def test_the_work_of_a_draw_is_the_same_whatever_the_secrets_are() -> None:
+    """Calls of every function of the package while rows of one table are drawn, with their secrets dealt anew."""
+    sealed, frame = made(people()), people(rows=3_000)
+    dealt = frame.with_columns(pl.col("illness").shuffle(seed=1))
+
+    def calls(rows: pl.DataFrame) -> Counter[object]:
+        found: Counter[object] = Counter()
+
+        def count(called: FrameType, event: str, _: object) -> None:
+            if event == "call" and "privacyfunnel" in called.f_code.co_filename:
+                found[called.f_code] += 1
+
+        sys.setprofile(count)
+        try:
+            apply(sealed, rows, ReleaseSpec(seed=2))
+        finally:
+            sys.setprofile(None)
+        return found
+
+    calls(frame)  # what is imported and kept the first time
+    first, second = calls(frame), calls(dealt)
+    assert sum(first.values()) > 100
+    assert first == second

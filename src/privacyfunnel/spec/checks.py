@@ -73,7 +73,7 @@ def check_model(spec: Spec) -> None:
     refused = {
         "with_shares": (spec.with_shares, "a published model states its rows through noise alone; these are exact"),
         "sees_secret": (spec.sees_secret, "the mechanism of a published model reads only what is published"),
-        "keep": (bool(spec.keep), "a kept column is published as it is, and no ε would cover it"),
+        "keep": (bool(spec.keep), "no ε would cover a column that is published as it is; publish it randomised"),
         "keep_order": (spec.keep_order, "the order of the table may say anything, and no ε would cover it"),
         "average_only": (spec.average_only, "an average alone has no ε that model and records could share"),
     }
