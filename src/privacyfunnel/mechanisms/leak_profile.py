@@ -25,10 +25,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privacyfunnel.mechanisms.channel import ChannelMechanism
 from privacyfunnel.mechanisms.exact_arithmetic import log_above
 from privacyfunnel.mechanisms.mechanism import Mechanism
-from privacyfunnel.model.each_secret import Each, split_columns
+from privacyfunnel.model.each_secret import split_columns
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
 
@@ -77,10 +76,11 @@ class LeakProfile:
 
 def leak_profiles(mechanism: Mechanism, promise: Promise, joint: Joint) -> tuple[LeakProfile, ...]:
     """That of the secret, or of each of several that are promised each by itself; none where outputs are too many."""
-    if not isinstance(mechanism, ChannelMechanism) or joint.weights.size * len(mechanism.outputs) > MOST_PRODUCTS:
+    numerators = mechanism.numerators(MOST_PRODUCTS // (1 if mechanism.sees_secret else len(joint.weights)))
+    if numerators is None:
         return ()
-    masses = _output_masses(mechanism, joint)
-    if not isinstance(promise, Each):
+    masses = _output_masses(numerators, joint, mechanism.sees_secret)
+    if not promise.by_column:
         return (_profile(joint.secret_name, joint.secrets, masses),)
     found = []
     for name, (labels, values) in split_columns(joint).items():
@@ -88,12 +88,11 @@ def leak_profiles(mechanism: Mechanism, promise: Promise, joint: Joint) -> tuple
     return tuple(found)
 
 
-def _output_masses(mechanism: ChannelMechanism, joint: Joint) -> NDArray[Any]:
+def _output_masses(numerators: NDArray[Any], joint: Joint, sees_secret: bool) -> NDArray[Any]:
     """M(s, y), integers, without outputs that nobody gets."""
-    numerators = np.array([mechanism.column(y) for y in range(len(mechanism.outputs))], dtype=object)
     weights = joint.weights.astype(object)
     c, a = weights.shape
-    if mechanism.sees_secret:
+    if sees_secret:
         cells = numerators.reshape(len(numerators), c, a)
         masses = np.array([(cells[:, s] * weights[s]).sum(axis=1) for s in range(c)], dtype=object)
     else:

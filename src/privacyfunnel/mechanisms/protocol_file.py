@@ -27,7 +27,6 @@ from privacyfunnel.mechanisms.input_domain import ColumnShares, Domain, shares_f
 from privacyfunnel.mechanisms.mechanism import Mechanism
 from privacyfunnel.mechanisms.protocol_schema import check_form
 from privacyfunnel.mechanisms.real_or_synthetic import RealOrSynthetic
-from privacyfunnel.model.each_secret import Each
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.published.each_model import EachModel
 from privacyfunnel.model.published.table_model import PublishedModel, TableModel
@@ -265,7 +264,7 @@ def parse_model(content: Mapping[str, Any], domain: Domain, promise: Promise) ->
     else:
         model = EachModel.from_json(stated, domain.secret_columns) if "each" in stated else TableModel.from_json(stated)
         first = next(iter(model.parts.values())) if isinstance(model, EachModel) else model
-        if ("each" in stated) != isinstance(promise, Each):
+        if ("each" in stated) != promise.by_column:
             raise ProtocolFileError("a table for each secret is the model of a promise about each, and of no other.")
         if first.weights.shape[1] != len(domain.combos):
             raise ProtocolFileError(

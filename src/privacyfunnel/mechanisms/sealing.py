@@ -57,7 +57,6 @@ from privacyfunnel.mechanisms.protocol_file import (
 )
 from privacyfunnel.mechanisms.real_or_synthetic import RealOrSynthetic
 from privacyfunnel.mechanisms.sampling import KeyStream, WordStream
-from privacyfunnel.model.each_secret import Each
 from privacyfunnel.model.information import entropy
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
@@ -110,15 +109,14 @@ class SealedProtocol(ShowsFacts):
 
     def __post_init__(self) -> None:
         columns = self.domain.secret_columns
-        each = f"each of {', '.join(columns[:-1])} and {columns[-1]}" if isinstance(self.promise, Each) else None
+        each = f"each of {', '.join(columns[:-1])} and {columns[-1]}" if self.promise.by_column else None
         object.__setattr__(self, "secret_text", each or " & ".join(columns))
 
     @property
     def secret_sizes(self) -> dict[str, float]:
         """ε of all that is published together for each of several secrets, where they differ."""
-        promise = self.promise
-        sizes = dict(promise.sizes) if isinstance(promise, Each) else {}
-        return {at: self._add_noise(sizes.get(at, promise.epsilon)) for at in self.domain.secret_columns if sizes}
+        sizes, largest = self.promise.own_sizes, self.promise.epsilon
+        return {at: self._add_noise(sizes.get(at, largest)) for at in self.domain.secret_columns if sizes}
 
     @property
     def sees_secret(self) -> bool:

@@ -10,8 +10,7 @@ all columns one below the other, `health = ill`, `income = high`, …: that of (
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -21,7 +20,7 @@ import numpy as np
 from privacyfunnel.arrays import BoolArray
 from privacyfunnel.errors import ParameterError, check_epsilon
 from privacyfunnel.hints import hint
-from privacyfunnel.model.comparisons import Comparisons, GroupPairs, compare_groups, scale_below
+from privacyfunnel.model.comparisons import Comparisons, GroupPairs, compare_groups, float_below, scale_below
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promise_base import PROMISES, Promise
 
@@ -34,6 +33,7 @@ class Each(Promise):
     """A promise about each of several secret columns by itself; its ε is that of columns without one of their own."""
 
     asked_as: ClassVar[str] = "each"
+    by_column: ClassVar[bool] = True
     kind: str = "lip"
     sizes: tuple[tuple[str, float], ...] = ()  # of columns that have a smaller ε of their own
 
@@ -78,17 +78,19 @@ class Each(Promise):
     def parameters(self) -> dict[str, Any]:
         return {"promise": self.kind, "sizes": dict(self.sizes)}
 
-    def reduce(self, epsilon: Fraction) -> Each:
-        """What is left of every column's ε where a model takes so much of each."""
+    def reduce(self, epsilon: Fraction, secrets: Sequence[str]) -> Each:
         least = min((size for _, size in self.sizes), default=self.epsilon)
         if not epsilon < Fraction(least):
             raise ParameterError(
                 f"Every secret needs a larger ε than the model's {float(epsilon):.3g}; the least is {least:g}. Give it "
                 f"more, the model less with {hint('design_epsilon')}, or ask for {hint('prior', 'table')}."
             )
-        left = {column: math.nextafter(float(Fraction(str(size)) - epsilon), 0.0) for column, size in self.sizes}
-        whole = math.nextafter(float(Fraction(str(self.epsilon)) - epsilon), 0.0)
-        return Each(whole, self.kind, tuple(left.items()))
+        left = [(column, float_below(Fraction(str(size)) - epsilon)) for column, size in self.sizes]
+        return Each(float_below(Fraction(str(self.epsilon)) - epsilon), self.kind, tuple(left))
+
+    @property
+    def own_sizes(self) -> dict[str, float]:
+        return dict(self.sizes)
 
     def with_epsilon(self, epsilon: float) -> Each:
         share = Fraction(epsilon) / Fraction(self.epsilon) if self.epsilon else Fraction(1)

@@ -23,7 +23,6 @@ from privacyfunnel.mechanisms.input_domain import ColumnShares, build_substitute
 from privacyfunnel.mechanisms.kept_leakage import kept_columns_error, kept_leakage, refuse_kept_alone
 from privacyfunnel.mechanisms.outcomes import build_outcomes
 from privacyfunnel.mechanisms.sealing import SealedProtocol
-from privacyfunnel.model.each_secret import Each
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.kept_promise import KeptCounts, KeptPromise
 from privacyfunnel.model.promises import Promise
@@ -112,7 +111,7 @@ class DesignResult:
             about = model_scope_statement(secret, promise.odds)
         design = design_statements(self.sealed, to_owner=True, spent=spent)
         pair = "Of what a record says about several secrets together, such as whether they agree, nothing is promised."
-        several = [pair] if isinstance(promise, Each) else []
+        several = [pair] if promise.by_column else []
         return (about, *several, *share_statements(self.sealed), *design)
 
     @property

@@ -20,10 +20,9 @@ from privacyfunnel.arrays import BoolArray, FloatArray, IntArray
 from privacyfunnel.errors import ColumnError, ParameterError, SizeError
 from privacyfunnel.formatting import format_number
 from privacyfunnel.hints import hint
-from privacyfunnel.mechanisms.exact_arithmetic import float_below
+from privacyfunnel.model.comparisons import float_below
 from privacyfunnel.model.credal.noisy_sample_rule import NoisySampleRule
 from privacyfunnel.model.credal.sample_rule import RARE, check_confidence
-from privacyfunnel.model.each_secret import Each
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Population, PopulationPromise, Promise
 from privacyfunnel.model.published.each_model import EachModel
@@ -107,7 +106,7 @@ def fit_model(table: Contingency, spec: ReleaseSpec) -> FittedModel:
         )
     noise, fewest = noise_source(spec), _fewest_rows(spec)
     table = table if spec.domain_file is not None else _fill(table)
-    if isinstance(promise, Each):
+    if promise.by_column:
         columns, budget = table.secret.columns, replace(budget, parts=len(table.secret.columns))
         noisy = _count(table.select_secret(0), spec, budget, noise, fewest)
         table = table.recode(noisy.contingency.published)
@@ -124,16 +123,7 @@ def fit_model(table: Contingency, spec: ReleaseSpec) -> FittedModel:
             )
     shown = Joint.from_contingency(replace(table, weights=np.ones_like(table.weights)))
     joint = model.joint(shown.attributes, shown.combos, shown.secret_name)
-    # What the model takes of ε it takes of every pair's own, which may be a part of ε.
-    if isinstance(promise, Each):
-        return FittedModel(table, model, joint, promise.reduce(model.epsilon))
-    left = total - model.epsilon / Fraction(promise.smallest_scale(joint.secrets))
-    if left <= 0:
-        raise ParameterError(
-            f"{promise.name} promises some pairs less than the model's ε = {format_number(float(model.epsilon))}. Give "
-            f"the model less with {hint('design_epsilon')}, or ask for {hint('prior', 'table')}."
-        )
-    return FittedModel(table, model, joint, promise.with_epsilon(float_below(left)))
+    return FittedModel(table, model, joint, promise.reduce(model.epsilon, joint.secrets))
 
 
 def _count(

@@ -27,10 +27,9 @@ from privacyfunnel.designs.wide.real_or_synthetic_design import (
 from privacyfunnel.errors import ColumnError, ParameterError
 from privacyfunnel.formatting import format_number
 from privacyfunnel.hints import hint
-from privacyfunnel.mechanisms.exact_arithmetic import float_below
 from privacyfunnel.mechanisms.input_domain import Domain
 from privacyfunnel.mechanisms.sealing import SealedProtocol
-from privacyfunnel.model.each_secret import Each
+from privacyfunnel.model.comparisons import float_below
 from privacyfunnel.model.joint import Attribute, Joint, merge_secrets
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.published.measurement import MOST_LABELS, CodedTable
@@ -132,7 +131,7 @@ class FittedWideModel:
 def check_wide(table: Contingency, spec: ReleaseSpec) -> None:
     """Refuse a table that no tree is made of, before any noise is drawn."""
     promise, codings = spec.promise_value, table.published.codings
-    if isinstance(promise, Each):
+    if promise.by_column:
         raise ParameterError(
             "Real and synthetic records are promised for one secret; several were given, each by itself. Publish one "
             f"or two columns, use {hint('method', 'optimal')} where combinations are few, or make them one secret with "

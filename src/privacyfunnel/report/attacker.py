@@ -19,7 +19,7 @@ from privacyfunnel.arrays import FloatArray
 from privacyfunnel.formatting import format_percent
 from privacyfunnel.mechanisms.leak_profile import LeakProfile
 from privacyfunnel.mechanisms.sealing import SealedProtocol
-from privacyfunnel.model.each_secret import Each, split_columns
+from privacyfunnel.model.each_secret import split_columns
 from privacyfunnel.model.joint import Attribute, Joint
 from privacyfunnel.release.findings.attacker_leaks import Linkage
 from privacyfunnel.report.bars import Bar, BarChart, Mark, percent_ticks, scale_end, select_keys, select_labels
@@ -102,7 +102,7 @@ class AttackerView:
 def attacker_view(joint: Joint, sealed: SealedProtocol) -> AttackerView:
     """Beliefs about every value of the secret, or of each of several that are promised each by itself."""
     seen = _secret_output_joint(joint, sealed)
-    if not isinstance(sealed.promise, Each):
+    if not sealed.promise.by_column:
         return _secret_view(Attribute(joint.secret_name, joint.secrets), joint.p_sx, seen, sealed)
     views = []
     for name, (labels, values) in split_columns(joint).items():

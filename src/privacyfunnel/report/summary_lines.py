@@ -22,7 +22,6 @@ from privacyfunnel.estimation.verdict import judge
 from privacyfunnel.formatting import format_epsilon, format_factor, format_percent, format_points
 from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.sealing import SealedProtocol
-from privacyfunnel.model.each_secret import Each
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.names import format_names
 from privacyfunnel.release.findings.rare_values import FEW, format_rare_values
@@ -89,7 +88,7 @@ def protection_text(sealed: SealedProtocol, joint: Joint, *, average_only: bool 
     size, factor = sealed.certified_total, format_factor(sealed.certified_total)
     if average_only:
         return f"{secret}: on average only; a single record may give it away (×{factor})"
-    if isinstance(promise, Each):
+    if promise.by_column:
         own = "".join(f"; {at}: ×{format_factor(size)}" for at, size in sealed.secret_sizes.items())
         said = f"{secret}: no belief about one of them changes by more than ×{factor}{own}; of several together nothing"
         return f"{said} is promised; {_neighbours_text(sealed)}"
