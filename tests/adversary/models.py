@@ -58,6 +58,8 @@ CHOICES: Mapping[str, Choice] = {
     "two columns": Choice("publish", ("-p", "z")),
     "three columns": Choice("publish", ("-p", "z,k")),
     "domain": Choice("domain", ("--domain", "domain.json")),
+    "public labels": Choice("domain", ("--public-labels", "x")),
+    "public labels and secrets": Choice("domain", ("--public-labels", "s,x")),
     "design epsilon": Choice("design epsilon", ("--design-epsilon", 0.3)),
     "population": Choice("population", ("--population", "95%", "--domain", "domain.json")),
     "parquet": Choice("format", ("--format", "parquet")),

@@ -190,7 +190,7 @@ def test_what_does_not_go_with_a_model_is_refused() -> None:
         ({"sees_secret": True}, "reads only what is published"),
         ({"average_only": True, "average": 0.1, "epsilon": None}, "no ε that model and records"),
         ({"population": "95%"}, "two priors"),
-        ({"keep": "year"}, "no ε would cover it"),
+        ({"keep": "year"}, "no ε would cover"),
         ({"keep_order": True}, "the order of the table may say anything"),
         ({"bins": {"town": 4}}, "Give some, such as bins"),
         ({"domain": DOMAIN, "merge_secrets": {"ill": ["flu", "gout"]}}, "cannot be merged"),

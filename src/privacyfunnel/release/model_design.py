@@ -48,7 +48,8 @@ if TYPE_CHECKING:
 
 LEAST_SHARE, LARGEST_SHARE = Fraction(1, 20), Fraction(1, 2)  # of the whole ε that p̃ gets …
 LEAST_SHARE_TO_FIND_LABELS = Fraction(3, 40)  # … where it finds labels …
-NOISE_A_CELL = 20  # … and within these so much that the noise is a tenth of the rows: 2 / ε_c a cell
+NOISE_A_CELL = 20  # … and within these so much that the noise is a tenth of the rows: 2 / ε_c a cell; …
+MOST_FOR_CELLS = Fraction(1, 3)  # … no more than this unless it would be half of them (benchmarks one_column)
 ROWS_TO_FIND_LABELS = 2000  # over n: the ε_c at which a count of n / 50 shows that its label is no one's
 FOR_LABELS, MOST_FOR_LABELS = Fraction(1, 20), Fraction(1, 4)  # of the whole ε, where those of several are found …
 FOR_OTHERS = Fraction(1, 5)  # … and of ε_c, for what became `other`, where those of one are
@@ -224,7 +225,8 @@ class _Budget:
         """ε for so many counts of labels that are public."""
         if self.fixed is not None:
             return self.fixed / self.parts - spent
-        return self._between(LEAST_SHARE, Fraction(NOISE_A_CELL * cells, self.rows))
+        most = max(MOST_FOR_CELLS, min(LARGEST_SHARE, Fraction(4 * cells, self.rows) / (self.total / self.parts)))
+        return self._between(LEAST_SHARE, Fraction(NOISE_A_CELL * cells, self.rows), most)
 
     @property
     def for_counts_and_labels(self) -> Fraction:
