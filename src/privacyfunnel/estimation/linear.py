@@ -205,6 +205,11 @@ class LinearEstimator:
         whole = self.model.second_moment(p)
         second = (g.T * whole) @ g if whole.ndim == 1 else g.T @ whole @ g
         found = (second - (means.T * p) @ means) / self.observed.rows
+        if whole.ndim == 1:  # as it is seen, where that is more, with the correlations at the reference
+            seen = (self.observed.statistics @ g**2 - p @ means**2) / self.observed.rows
+            at_reference = np.maximum(np.diag(found), 1e-300)
+            more = np.sqrt(np.maximum(seen / at_reference, 1.0))
+            found = found * np.outer(more, more)
         estimate = self.observed.statistics @ g
         if self.noisy is not None:
             estimate = estimate + self.noisy.shares @ f

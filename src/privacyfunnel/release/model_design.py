@@ -429,6 +429,7 @@ def _enough(budget: _Budget, cells: int = 0) -> str:
 
 def _few_rows(why: str, enough: str) -> ParameterError:
     return ParameterError(
-        f"A published model needs more rows, a larger ε or fewer values: {why}. {enough}, name labels in a domain file "
-        f"({hint('domain', 'domain.json')}), or use {hint('prior', 'table')}, whose mechanism is for your eyes only."
+        f"A published model needs more rows, a larger ε or fewer values: {why}. {enough}, name values that are public "
+        f"knowledge ({hint('public_labels', 'COLUMN')}), or use {hint('prior', 'table')}, whose mechanism is for your "
+        "eyes only."
     )

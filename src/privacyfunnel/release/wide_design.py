@@ -282,6 +282,6 @@ def _few_rows_error(why: str, rows: int, total: Fraction) -> ParameterError:
     more = math.ceil(2 * float(total) * 10) / 10
     return ParameterError(
         f"A published model needs more rows, a larger ε or fewer values: {why}, of {rows:,} rows. Try "
-        f"{hint('epsilon', more)}, name labels in a domain file ({hint('domain', 'domain.json')}), publish fewer "
-        f"columns, or use {hint('prior', 'table')}, whose mechanism is for your eyes only."
+        f"{hint('epsilon', more)}, name values that are public knowledge ({hint('public_labels', 'COLUMN')}), publish "
+        f"fewer columns, or use {hint('prior', 'table')}, whose mechanism is for your eyes only."
     )

@@ -38,7 +38,9 @@ Schema = Mapping[str, Any]
 def field_error(field: str, must: str, got: object) -> ParameterError:
     """The error for a value outside the limits of its field."""
     shown = f"'{got}'" if isinstance(got, str) else got
-    return ParameterError(f"{hint(field)} must be {must}; got {shown}.")
+    comma = isinstance(got, str) and re.fullmatch(r"[0-9]+,[0-9]+", got.strip())
+    mend = f" Write {hint(field, got.strip().replace(',', '.'))}." if comma and "number" in must else ""
+    return ParameterError(f"{hint(field)} must be {must}; got {shown}.{mend}")
 
 
 def _only(field: str, texts: Sequence[str]) -> str:

@@ -227,10 +227,10 @@ def _bins_text(how: Any) -> str:
 
 def join_names(names: Sequence[str]) -> str:
     """Names with commas between, one that has a comma in quotes, as `parse_names` reads them."""
-    if not any("," in name or '"' in name for name in names):
+    if not any("," in name or '"' in name or name.startswith(" ") for name in names):
         return ",".join(names)
     text = io.StringIO()
-    csv.writer(text, lineterminator="").writerow(names)
+    csv.writer(text, lineterminator="", quoting=csv.QUOTE_ALL).writerow(names)
     return text.getvalue()
 
 
