@@ -94,7 +94,7 @@ class DesignResult:
     @property
     def not_promised(self) -> tuple[str, ...]:
         """What nobody should read into the promise, a sentence each."""
-        promise, secret = self.sealed.promise, " & ".join(self.sealed.domain.secret_columns)
+        promise, secret = self.sealed.promise, self.sealed.secret_text
         about = (
             "The promise is about the table that was counted. Rows that are drawn later may go otherwise with "
             f"{secret}: apply and audit measure what is told on them, where they carry it."
@@ -110,7 +110,9 @@ class DesignResult:
         if self.sealed.model is not None:
             about = model_scope_statement(secret, promise.odds)
         design = design_statements(self.sealed, to_owner=True, spent=spent)
-        return (about, *share_statements(self.sealed), *design)
+        pair = "Of what a record says about several secrets together, such as whether they agree, nothing is promised."
+        several = [pair] if promise.by_column else []
+        return (about, *several, *share_statements(self.sealed), *design)
 
     @property
     def point(self) -> Point | None:

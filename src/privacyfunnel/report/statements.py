@@ -84,7 +84,7 @@ def to_sentence(text: str) -> str:
 
 
 def secret_name(sealed: SealedProtocol) -> str:
-    return " & ".join(sealed.domain.secret_columns)
+    return sealed.secret_text
 
 
 def column_names(sealed: SealedProtocol) -> str:
