@@ -450,6 +450,14 @@ def test_every_sentence_of_the_pages_that_limits_a_belief_names_who_believes_the
     assert facts == ["of somebody who believes the published model"]
 
 
+def test_a_refusal_after_noise_was_drawn_says_that_it_counts(tmp_path: Path) -> None:
+    people(rows=300).write_csv(tmp_path / "people.csv")
+    words = ["sanitise", tmp_path / "people.csv", "-s", "illness", "--publish", "town", "-e", "0.1", "--into"]
+    counts = "Noise was drawn, and counts: the next run needs --again; --try draws none that counts."
+    refused([*words, tmp_path / "out"], "ParameterError", "A published model needs more rows", counts)
+    refused([*words, tmp_path / "out"], "LedgerError", "Noise was drawn for the counts of these rows before, once")
+
+
 def test_the_work_of_a_draw_is_the_same_whatever_the_secrets_are() -> None:
     """Calls of every function of the package while rows of one table are drawn, with their secrets dealt anew."""
     sealed, frame = made(people()), people(rows=3_000)

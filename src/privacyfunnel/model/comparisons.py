@@ -271,3 +271,9 @@ def scale_below(limit: float, epsilon: float) -> float:
     while Fraction(scale) * Fraction(epsilon) > Fraction(limit):
         scale = math.nextafter(scale, 0.0)
     return scale
+
+
+def float_below(number: Fraction) -> float:
+    """The largest float that is not above a fraction."""
+    nearest = float(number)
+    return nearest if Fraction(nearest) <= number else math.nextafter(nearest, -math.inf)
