@@ -22,7 +22,7 @@ from privacyfunnel.audits.matched_table import MatchedTable, find_row_order, fra
 from privacyfunnel.audits.noise_audit import NoiseAudit, audit_model_noise, audit_noise
 from privacyfunnel.audits.published_file import FileAudit, audit_file
 from privacyfunnel.errors import ColumnError, GuaranteeError, ParameterError
-from privacyfunnel.formatting import format_epsilon
+from privacyfunnel.formatting import facts_html, format_epsilon
 from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.input_domain import ColumnShares
 from privacyfunnel.mechanisms.kept_leakage import KeptLeakage, kept_columns_error, kept_leakage
@@ -30,7 +30,6 @@ from privacyfunnel.mechanisms.protocol_file import find_protocol
 from privacyfunnel.mechanisms.sealing import SealedProtocol, certify, exact_worst_leak
 from privacyfunnel.mechanisms.signatures import Signer, load_signed_protocol
 from privacyfunnel.model.published.table_model import PublishedModel, TableModel
-from privacyfunnel.notebook_html import facts_html
 from privacyfunnel.release.findings.attacker_leaks import SideChannel, side_channel
 from privacyfunnel.release.findings.composition_leakage import (
     CompositionLeak,

@@ -1,8 +1,15 @@
-"""The server: pages of sessions, on this machine alone."""
+"""The server: pages of sessions, on this machine alone.
+
+Text on pages. Whatever a page shows may hold labels of a table, so all of it is made harmless on its way out.
+
+Escaped, as everywhere; and besides: no character that turns or breaks a line, and no word so long that nothing else has
+room. What must stay as it is, since it comes back with a form or is to be copied, says so.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import socket
 from collections.abc import Callable, Mapping
 from importlib.resources import files
@@ -10,6 +17,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote
 
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
@@ -18,8 +27,17 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from privacyfunnel.errors import PrivacyFunnelError
+from privacyfunnel.formatting import (
+    format_count,
+    format_epsilon,
+    format_number,
+    format_percent,
+    format_places,
+    format_points,
+)
 from privacyfunnel.hints import word_for_command_line
 from privacyfunnel.report.bars import STYLE
+from privacyfunnel.report.svg import shorten
 from privacyfunnel.studio.choices import Choices, TableFile
 from privacyfunnel.studio.guard import Guard, Keys
 from privacyfunnel.studio.pages import OTHERS, PAGES, WAY
@@ -27,9 +45,60 @@ from privacyfunnel.studio.pages.page_definition import PageRequest, StudioPage
 from privacyfunnel.studio.pages.table_pages import choose_table
 from privacyfunnel.studio.sessions import PrivateFolder, Session, Sessions
 from privacyfunnel.studio.task_pool import DONE, FAILED, STOPPED, Job, TaskPool, fault_message
-from privacyfunnel.studio.text_filters import environment
 from privacyfunnel.tables.readers.formats import FOREIGN, SUFFIXES
 from privacyfunnel.tables.readers.table_files import match_suffix
+
+LONGEST = 120  # letters of a word
+_LONG = re.compile(rf"\S{{{LONGEST + 1},}}")
+_UNSEEN = "\N{REPLACEMENT CHARACTER}"
+
+
+def make_harmless(value: Any) -> Any:
+    r"""A text as a page shows it.
+
+    >>> make_harmless("abc\u202egnp.exe"), len(make_harmless("x" * 10_000)), make_harmless("a\nb")
+    ('abc�gnp.exe', 120, 'a\nb')
+    """
+    if not isinstance(value, str) or isinstance(value, Markup):
+        return value
+    return _LONG.sub(lambda word: shorten(word.group(), LONGEST), _replace_unseen(value))
+
+
+def safe_picture(svg: str) -> Markup:
+    """A picture of ours, whose texts are escaped; what they hold may still turn lines."""
+    return Markup(_replace_unseen(svg))
+
+
+def _replace_unseen(text: str) -> str:
+    return text if text.isprintable() else "".join(c if c.isprintable() or c == "\n" else _UNSEEN for c in text)
+
+
+def shorten_label(value: object, longest: int = LONGEST) -> str:
+    """A label, not too long to stand in a line."""
+    return shorten(str(value), longest)
+
+
+def escape_exactly(value: object) -> Markup:
+    """Escaped and nothing else."""
+    return escape(str(value))
+
+
+def environment(**known: Any) -> Environment:
+    """Templates that show what is harmless."""
+    found = Environment(
+        loader=PackageLoader("privacyfunnel.studio", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=make_harmless,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    found.filters |= {"brief": shorten_label, "exact": escape_exactly, "drawn": safe_picture}
+    found.filters |= {"percent": format_percent, "points": format_points, "number": format_number}
+    found.filters |= {"epsilon": format_epsilon, "count": format_count, "places": format_places}
+    found.globals |= known
+    return found
+
 
 LARGEST_FORM = 1 << 22  # bytes; a table of ten thousand columns has a form of some hundred kilobytes
 LARGEST_UPLOAD = 1 << 32  # bytes
