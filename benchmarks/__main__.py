@@ -1,5 +1,7 @@
 """Run every benchmark, or those named: `python -m benchmarks [NAME …]`. Each prints its own table.
 
+Options that follow the name of a single one are its own: `python -m benchmarks rivals --page`.
+
 Each runs in a process of its own, so that what one holds in memory is not counted for the next. Without names those
 are left out that take hours, need what is not here or are part of another; `--list` says which.
 """
@@ -17,6 +19,7 @@ BY_NAME = {
     "cluster": "needs Java",
     "defaults": "needs tables to be downloaded",
     "limits": "part of size",
+    "one_column": "needs tables to be downloaded",
     "population": "takes hours",
     "rivals": "installs other programs, takes hours",
     "robust": "needs tables to be downloaded",
@@ -32,6 +35,10 @@ def main(words: list[str]) -> None:
     if words == ["--list"]:
         print("\n".join(f"{name:<12}{BY_NAME.get(name, '')}".rstrip() for name in names))
         return
+    first = next((place for place, word in enumerate(words) if word.startswith("--")), len(words))
+    words, options = words[:first], words[first:]
+    if options and len(words) != 1:
+        sys.exit(f"Options follow the name of one benchmark; {len(words)} are named before {options[0]}.")
     asked = words or [name for name in names if name not in BY_NAME]
     unknown = [name for name in asked if name not in names]
     if unknown:
@@ -40,7 +47,7 @@ def main(words: list[str]) -> None:
     for number, name in enumerate(asked, 1):
         start = time.perf_counter()
         print(f"== {name} ({number} of {len(asked)})", flush=True)
-        if subprocess.run([sys.executable, "-m", f"benchmarks.{name}"], check=False).returncode:
+        if subprocess.run([sys.executable, "-m", f"benchmarks.{name}", *options], check=False).returncode:
             failed.append(name)
         print(f"   ({time.perf_counter() - start:.1f} s)\n", flush=True)
     if failed:

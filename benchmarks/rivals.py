@@ -1,148 +1,155 @@
 """Ways of publishing a table, side by side: the same tables, the same attackers, the same questions.
 
 Rivals run in environments of their own, installed from the package registry into `build/rivals`, where results are kept
-too: what was drawn once is not drawn again. `python -m benchmarks.rivals [DRAWS [ε …]]` writes
-`docs/rivals/results.csv` and the tables of `docs/rivals.md`; 20 draws and ε = 0.5, 1 and 2 without arguments, at most 3
-draws of rivals that take minutes. With `--kept` nothing is run: the page is made of what was drawn before.
+too: what was drawn once is not drawn again, and a run that was stopped goes on. `python -m benchmarks rivals` draws,
+the cheapest first, and writes `docs/rivals/results.csv`, the figures beside it and `docs/rivals.md`; with `--page` it
+draws nothing, and makes the page and the figures of the CSV. `--minutes N` stops after so many minutes; `--only TEXT`
+draws arms whose names contain a text, `--again TEXT` forgets first what is kept of them.
 """
 
 from __future__ import annotations
 
+import csv
 import json
 import math
 import sys
+import time
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, fields
-from pathlib import Path
+from itertools import product
 from typing import Any
 
 import numpy as np
+from scipy.stats import t as student
 
 from benchmarks.comparison.arms import Arm, all_arms
-from benchmarks.comparison.environments import BUILD, ROOT, RivalError
+from benchmarks.comparison.environments import BUILD, RivalError
 from benchmarks.comparison.judging import Judgement, judge
+from benchmarks.comparison.page import FAILURES, RESULTS, write_page
 from benchmarks.comparison.tables import Case, load_cases
+from privacyfunnel.errors import PrivacyFunnelError
 
-DRAWS, EPSILONS = 20, (0.5, 1.0, 2.0)
-RESULTS, PAGE = ROOT / "docs" / "rivals" / "results.csv", ROOT / "docs" / "rivals.md"
-BEGIN, END = "<!-- figures -->", "<!-- end of figures -->"
+# How many draws at most, of slow arms or of others, on which kind of table, at which ε: what is asked most comes first.
+OTHERS = (0.5, 2.0)
+PLAN = (
+    (5, False, False, (1.0,)),
+    (1, False, True, (1.0,)),
+    (1, True, False, (1.0,)),
+    (5, False, False, OTHERS),
+    (20, False, False, (1.0, *OTHERS)),
+    (5, False, True, (1.0,)),
+    (3, True, False, (1.0,)),
+    (3, True, True, (1.0,)),
+)
 NAMES = [field.name for field in fields(Judgement)]
-HEADINGS = {
-    "leak": "ε about the secret",
-    "linked": "secret named right from the linked record",
-    "learnt": "… by who knows the other columns",
-    "member": "members told from others (AUC)",
-    "real": "rows as they were",
-    "one_way": "shares, error in points",
-    "two_way": "two columns, total variation",
-    "three_way": "three columns",
-    "trained": "classifier trained on it",
-    "seconds": "seconds",
-}
-PERCENT = ("linked", "learnt", "real", "trained")
 
 
-def run_draws(case: Case, arm: Arm, epsilon: float, draws: int, *, kept_only: bool = False) -> list[Judgement] | str:
-    """Every draw of an arm on a table, or why it could not be run."""
-    kept = BUILD / "judged" / f"{case.name}-{arm.name}-{epsilon:g}.json".replace(" ", "_").replace(",", "")
+def run_draws(case: Case, arm: Arm, epsilon: float, draws: int) -> None:
+    """Every draw of an arm on a table, or why it could not be run, into the file where they are kept."""
+    kept = _kept_file(case, arm, epsilon)
     kept.parent.mkdir(parents=True, exist_ok=True)
     found: dict[str, Any] = json.loads(kept.read_text()) if kept.exists() else {}
-    for seed in range(min(draws, arm.most_draws)):
-        if str(seed) not in found and "failed" not in found and not kept_only:
-            try:
-                found[str(seed)] = asdict(judge(case, arm, epsilon, seed))
-            except RivalError as error:
-                found["failed"] = str(error)
+    seeds = [seed for seed in range(min(draws, arm.most_draws)) if str(seed) not in found]
+    if "failed" in found or not seeds:
+        return
+    print(f"{case.name}, ε = {epsilon:g}: {arm.name}, {len(seeds)} draws", flush=True)
+    try:
+        if arm.script is not None:
+            arm.script.run(case, epsilon, seeds)
+        for seed in seeds:
+            found[str(seed)] = asdict(judge(case, arm, epsilon, seed))
             kept.write_text(json.dumps(found))
-    if "failed" in found:
-        return str(found["failed"])
-    return [Judgement(**one) for key, one in found.items() if int(key) < draws]
+    except (RivalError, PrivacyFunnelError) as error:
+        kept.write_text(json.dumps({**found, "failed": str(error)}))
+
+
+def _kept_file(case: Case, arm: Arm, epsilon: float) -> Any:
+    return BUILD / "judged" / f"{case.name}-{arm.name}-{epsilon:g}.json".replace(" ", "_").replace(",", "")
+
+
+def _run_plan(cases: list[Case], arms: list[Arm], minutes: float) -> None:
+    start = time.monotonic()
+    for draws, slow, heavy, epsilons in PLAN:
+        for epsilon, case, arm in product(epsilons, cases, arms):
+            if (arm.slow, case.heavy) == (slow, heavy) and arm.fits(case) and (arm.heeds_epsilon or epsilon == 1):
+                if time.monotonic() - start > 60 * minutes:
+                    return
+                run_draws(case, arm, epsilon, draws)
+
+
+def _summaries(cases: list[Case]) -> Iterator[tuple[tuple[str, str, str], list[dict[str, str]], str]]:
+    """What is kept of every arm: its lines of the CSV, or why there are none."""
+    for case in cases:
+        for epsilon in sorted((1.0, *OTHERS)):
+            for arm in all_arms():
+                kept = _kept_file(case, arm, epsilon)
+                if not arm.fits(case) or not kept.exists():
+                    continue
+                found = json.loads(kept.read_text())
+                failed = found.pop("failed", "")
+                key = {"table": case.name, "epsilon": f"{epsilon:g}", "arm": arm.name, "promise": arm.promise}
+                lines = []
+                for name in NAMES:
+                    values = [draw[name] for draw in found.values() if draw[name] is not None]
+                    if values:
+                        mean, half = summarise(values)
+                        shown = "" if math.isnan(half) else f"{half:.3g}"
+                        drawn = {"draws": str(len(values)), "question": name, "mean": f"{mean:.5g}"}
+                        lines.append({**key, **drawn, "half_width": shown})
+                yield (case.name, f"{epsilon:g}", arm.name), lines, failed
+
+
+def summarise(values: list[float]) -> tuple[float, float]:
+    """The mean, and half of its 95 % interval by Student's t; none for a single draw."""
+    mean = float(np.mean(values))
+    if len(values) < 2 or not np.isfinite(values).all():
+        return mean, float("nan")
+    spread = float(np.std(values, ddof=1)) / math.sqrt(len(values))
+    return mean, float(student.ppf(0.975, len(values) - 1)) * spread
+
+
+def write_results(cases: list[Case]) -> None:
+    """The CSVs: what was measured before stays until it is measured again."""
+    results, failures = _read(RESULTS), _read(FAILURES)
+    for key, lines, failed in _summaries(cases):
+        if lines or failed:
+            results = [line for line in results if _key(line) != key] + lines
+            failures = [line for line in failures if _key(line) != key]
+        if failed:
+            failures.append(dict(zip(("table", "epsilon", "arm", "reason"), (*key, failed), strict=True)))
+    order = {case.name: place for place, case in enumerate(cases)}, {arm.name: i for i, arm in enumerate(all_arms())}
+
+    def place(line: Mapping[str, Any]) -> tuple[int, float, int]:
+        return order[0].get(line["table"], 99), float(line["epsilon"]), order[1].get(line["arm"], 99)
+
+    for path, lines in ((RESULTS, results), (FAILURES, failures)):
+        with path.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, list(lines[0]), lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(sorted(lines, key=place))
+
+
+def _read(path: Any) -> list[dict[str, str]]:
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def _key(line: dict[str, str]) -> tuple[str, str, str]:
+    return line["table"], line["epsilon"], line["arm"]
 
 
 def main(words: list[str]) -> None:
-    kept_only = "--kept" in words
-    words = [word for word in words if word != "--kept"]
-    draws = int(words[0]) if words else DRAWS
-    epsilons = tuple(map(float, words[1:])) or EPSILONS
-    lines, sections = ["table,epsilon,arm,promise,draws,question,mean,half_width"], []
-    for case in load_cases():
-        for epsilon in epsilons:
-            rows = []
-            for arm in all_arms():
-                if not arm.fits(case):
-                    continue
-                print(f"{case.name}, ε = {epsilon:g}: {arm.name}", flush=True)
-                found = run_draws(case, arm, epsilon, draws, kept_only=kept_only)
-                if not found:
-                    continue
-                rows.append((arm, found))
-                if not isinstance(found, str):
-                    lines += _result_lines(case, epsilon, arm, found)
-            if rows:
-                sections.append(_section(case, epsilon, rows))
-    RESULTS.parent.mkdir(parents=True, exist_ok=True)
-    RESULTS.write_text("\n".join(lines) + "\n")
-    _write_page(PAGE, "\n\n".join(sections))
-
-
-def _values(found: list[Judgement], name: str) -> list[float]:
-    values = [getattr(one, name) for one in found]
-    return [value for value in values if value is not None and not math.isnan(value)]
-
-
-def _summarise(values: list[float]) -> tuple[float, float]:
-    """The mean, and half of its 95 % interval."""
-    spread = float(np.std(values, ddof=1)) if len(values) > 1 and np.isfinite(values).all() else float("nan")
-    return float(np.mean(values)), 1.96 * spread / math.sqrt(len(values))
-
-
-def _result_lines(case: Case, epsilon: float, arm: Arm, found: list[Judgement]) -> list[str]:
-    lines = []
-    for name in NAMES:
-        values = _values(found, name)
-        if values:
-            mean, half = _summarise(values)
-            shown = "" if math.isnan(half) else f"{half:.3g}"
-            lines.append(
-                f'"{case.name}",{epsilon:g},"{arm.name}","{arm.promise}",{len(found)},{name},{mean:.5g},{shown}'
-            )
-    return lines
-
-
-def _section(case: Case, epsilon: float, rows: list[tuple[Arm, list[Judgement] | str]]) -> str:
-    title = (
-        f"### {case.name}: {case.secret} secret, {len(case.columns)} column{'s' * (len(case.columns) > 1)} published, "
-        f"{case.coded.rows:,} rows, ε = {epsilon:g}"
-    )
-    table = ["| | " + " | ".join(HEADINGS.values()) + " |", "|---" * (len(HEADINGS) + 1) + "|"]
-    failed = []
-    for arm, found in rows:
-        if isinstance(found, str):
-            failed.append(f"{arm.name}: {found}.")
-            continue
-        table.append(f"| {arm.name} ({len(found)}) | " + " | ".join(_cell(found, name) for name in HEADINGS) + " |")
-    return "\n".join([title, "", *table, *(["", "Could not be run: " + " ".join(failed)] if failed else [])])
-
-
-def _cell(found: list[Judgement], name: str) -> str:
-    values = _values(found, name)
-    if not values:
-        return "–"
-    mean, half = _summarise(values)
-    if math.isinf(mean):
-        return "unbounded"
-    if name in PERCENT:
-        return f"{mean:.1%}".replace("%", " %")
-    if name == "seconds":
-        return f"{mean:.0f}"
-    unit = " %" if name in ("two_way", "three_way") else ""
-    spread = "" if math.isnan(half) or half == 0 else f" ± {half:.1g}"
-    return f"{mean:.3g}{spread}{unit}"
-
-
-def _write_page(path: Path, figures: str) -> None:
-    before, _, rest = path.read_text().partition(BEGIN)
-    _, _, after = rest.partition(END)
-    path.write_text(f"{before}{BEGIN}\n\n{figures}\n\n{END}{after}")
+    """Draw, and write the page; or the page alone."""
+    options = dict(zip(words, [*words[1:], ""], strict=True))
+    if "--page" not in words:
+        cases = load_cases()
+        for case, arm, epsilon in product(cases, all_arms(), (1.0, *OTHERS)):
+            if "--again" in words and options["--again"] in arm.name:
+                _kept_file(case, arm, epsilon).unlink(missing_ok=True)
+        arms = [arm for arm in all_arms() if options.get("--only", options.get("--again", "")) in arm.name]
+        _run_plan(cases, arms, float(options.get("--minutes", "600")))
+        write_results(cases)
+    write_page()
 
 
 if __name__ == "__main__":

@@ -8,54 +8,71 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from fractions import Fraction
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from random import Random
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import polars as pl
 
-from benchmarks.comparison.environments import RivalError, run_script
+from benchmarks.comparison.channels import (
+    Channel,
+    draw_channel,
+    invariant_pram,
+    occurring,
+    unary_epsilon,
+    unary_leak,
+    unary_ratios,
+)
+from benchmarks.comparison.environments import Output, RivalError, measure_command, run_script
+from benchmarks.comparison.published import Published
 from benchmarks.comparison.tables import MOST_COMBINATIONS, Case, Codes
+from privacyfunnel import ReleaseSpec, apply, design, estimate
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.designs.baselines import randomised_response
 from privacyfunnel.designs.optimal.optimum import optimal
-from privacyfunnel.designs.wide.real_or_synthetic_design import design_real_or_synthetic
 from privacyfunnel.estimation.decoy_weights import WeightedRelease
+from privacyfunnel.estimation.results import ShareTable
+from privacyfunnel.mechanisms.channel import ChannelMechanism
+from privacyfunnel.mechanisms.real_or_synthetic import RealOrSynthetic
 from privacyfunnel.mechanisms.sampling import KeyStream
+from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.disclosure_models import measure_disclosure
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LIP
-from privacyfunnel.model.published.noise import OwnNoise
-from privacyfunnel.model.published.tree_fit import fit_tree_model
+from privacyfunnel.model.published.table_model import TableModel
 from privacyfunnel.model.uses.statistics_use import Statistics
 from privacyfunnel.model.uses.use import Information, Use
 
-FOR_MODEL = Fraction(1, 5)  # of ε in all, where a model is published
 DELTA = 1e-9  # of differential privacy by Gaussian noise (dpmm)
-DECOYS = 1 << 18
-LIMIT = 1800.0  # seconds for one run of a rival
+DECOYS = 1 << 17
+LIMIT = 3600.0  # seconds for one run of a rival
+SOLVE = 20.0  # seconds for one design
 TIGHTER = (1.0, 0.5, 0.25, 0.1, 0.03, 0.01)  # levels that are tried until ε is kept, as multiples of the first
 SUPPRESS = 10  # percent of rows that a generalisation may leave out
+AT_TABLE, AT_MODEL = "LIP at the table's frequencies", "LIP at a published model, ε in all"
 
 
-@dataclass(frozen=True, eq=False)
-class Published:
-    """What an arm gave away of a table: records with weights, which may be below 0, and what a linked one tells."""
+@dataclass(frozen=True)
+class Script:
+    """A rival in an environment of its own, and how its draws are read."""
 
-    records: Codes  # n × columns, for counting with the weights
-    weights: FloatArray
-    rows: Codes  # what a user trains a classifier on
-    seconds: float
-    secrets: Codes | None = None  # of the rows, where the release shows the secret
-    guesses: Codes | None = None  # the likeliest secret of every row of the table, by its linked record
-    leak: float | None = None  # the largest |ln p(s|y)/p(s)| of a linked record; none where no record is linked
-    known_model: Callable[[Codes], Codes] | None = None  # the likeliest secret of a record, by a published model
-    real: float | None = None  # the share of rows that show what they had
-    note: str = ""
+    environment: str
+    name: str
+    options: Callable[[Case, float], dict[str, Any]]
+    read: Callable[[Case, Output, int], Published]
+
+    def run(self, case: Case, epsilon: float, seeds: Sequence[int]) -> list[Output]:
+        """All draws, in one process where they are not kept."""
+        return run_script(self.environment, self.name, case.path, self.options(case, epsilon), seeds, LIMIT)
+
+    def publish(self, case: Case, epsilon: float, seed: int) -> Published:
+        """One draw."""
+        return self.read(case, self.run(case, epsilon, [seed])[0], seed)
 
 
 @dataclass(frozen=True)
@@ -66,25 +83,35 @@ class Arm:
     promise: str
     publish: Callable[[Case, float, int], Published]  # of a table, ε and a seed
     fits: Callable[[Case], bool] = lambda case: True
-    most_draws: int = 100
-    same_promise: bool = True
+    most_draws: int = 20
+    script: Script | None = None
+    slow: bool = False  # minutes a draw: drawn last, and seldom
+    heeds_epsilon: bool = True
 
 
 def all_arms() -> Iterator[Arm]:
-    """Every arm."""
+    """Every arm, the cheapest first."""
     few = _has_few_combinations
-    yield Arm("as it is", "none", _publish_as_is, most_draws=1, same_promise=False)
-    yield Arm("privacyfunnel, statistics", "LIP at the table's frequencies", partial(_solve, Statistics()), few)
-    yield Arm("privacyfunnel, information", "LIP at the table's frequencies", partial(_solve, Information()), few)
-    yield Arm("privacyfunnel, real or synthetic", "LIP at a published model, ε in all", _mix)
-    yield Arm("randomised response", "LIP at the table's frequencies", _respond, few)
-    yield Arm("PRAM, invariant", "LIP at the table's frequencies", _post_randomise, few)
+    yield Arm("as it is", "none", _publish_as_is, most_draws=1, heeds_epsilon=False)
+    yield Arm("randomised response", AT_TABLE, partial(_channel, _respond), few)
+    yield Arm("PRAM, invariant", AT_TABLE, partial(_channel, invariant_pram), few)
+    for name, use in (("statistics", Statistics()), ("information", Information())):
+        yield Arm(f"privacyfunnel, {name}, table prior", AT_TABLE, partial(_channel, partial(_solve, use)), few)
+    yield Arm("privacyfunnel, default", AT_MODEL, _release)
+    yield _by_script("OpenDP, noisy tables", "DP", Script("opendp", "opendp_tables", _for_opendp, _read_tables))
+    yield _by_script("OUE (multi-freq-ldpy)", "LIP, as measured", Script("ldp", "oue", _for_unary, _read_unary))
+    yield _by_script("PAC-Synth", "DP, its own δ", Script("pac", "pac_synthesis", _just_epsilon, _read_synthetic), 5)
+    trees = Script("learners", "trees", lambda *_: {}, _read_synthetic)
+    yield replace(_by_script("trees, not private", "none", trees, 5), heeds_epsilon=False)
     for model, first in (("delta-disclosure", 1.0), ("beta-likeness", 1.0), ("t-closeness", 0.5), ("l-diversity", 2.0)):
-        yield Arm(f"ANJANA {model}", "LIP, as measured", partial(_generalise, model, first), most_draws=1)
-    yield Arm("noisy tables (Laplace)", "DP", _noisy_tables, same_promise=False)
-    for model in ("MST", "AIM", "PrivBayes"):
-        yield Arm(f"dpmm {model}", "DP, δ = 1e-9", partial(_synthesise, model), most_draws=3, same_promise=False)
-    yield Arm("trees, not private", "none", _grow_trees, most_draws=3, same_promise=False)
+        yield Arm(f"ANJANA {model}", "LIP, as measured", partial(_generalise, model, first), most_draws=1, slow=True)
+    for model in ("MST", "PrivBayes", "AIM"):
+        script = Script("dpmm", "dpmm_synthesis", partial(_for_dpmm, model), _read_synthetic)
+        yield _by_script(f"dpmm {model}", "DP, δ = 1e-9", script, 3, slow=True)
+
+
+def _by_script(name: str, promise: str, script: Script, draws: int = 20, *, slow: bool = False) -> Arm:
+    return Arm(name, promise, script.publish, most_draws=draws, script=script, slow=slow)
 
 
 def _has_few_combinations(case: Case) -> bool:
@@ -92,14 +119,14 @@ def _has_few_combinations(case: Case) -> bool:
 
 
 def _publish_as_is(case: Case, epsilon: float, seed: int) -> Published:
-    counts = case.counts()
-    numbers = case.record_numbers(case.coded.codes)
+    counts, values = case.occurring_counts
+    places = np.searchsorted(values, case.record_numbers(case.coded.codes))
     return Published(
         records=case.coded.codes,
         weights=np.ones(case.coded.rows),
         rows=case.coded.codes,
         seconds=0.0,
-        guesses=counts.argmax(axis=0)[numbers],
+        guesses=counts.argmax(axis=0)[places],
         leak=measure_disclosure(counts).delta_disclosure,
         real=1.0,
     )
@@ -108,101 +135,110 @@ def _publish_as_is(case: Case, epsilon: float, seed: int) -> Published:
 # -- mechanisms over all combinations ----------------------------------------------------------------------------------
 
 
-def _solve(use: Use, case: Case, epsilon: float, seed: int) -> Published:
-    start = time.perf_counter()
-    joint, occurring = _occurring(case)
-    protocol = optimal(joint, LIP(epsilon), use, time_limit=60).protocol
-    return _draw_channel(case, occurring, protocol.all_rows, seed, start)
+def _channel(make: Callable[[Joint, float, int], FloatArray], case: Case, epsilon: float, seed: int) -> Published:
+    """Rows through a channel that is made once for all draws."""
+    start = time.process_time()
+    joint, values = occurring(case)
+    key = (make if not isinstance(make, partial) else repr(make.args), epsilon)
+    if key not in case.cache:
+        case.cache[key] = make(joint, epsilon, 0)
+        case.cache[key, "seconds"] = time.process_time() - start
+    start = time.process_time()
+    found = draw_channel(case, Channel(values, case.cache[key]), seed, invariant=make is invariant_pram)
+    return replace(found, seconds=time.process_time() - start + case.cache[key, "seconds"])
 
 
-def _respond(case: Case, epsilon: float, seed: int) -> Published:
-    start = time.perf_counter()
-    joint, occurring = _occurring(case)
-    return _draw_channel(case, occurring, randomised_response(joint, LIP(epsilon)).all_rows, seed, start)
+def _solve(use: Use, joint: Joint, epsilon: float, seed: int) -> FloatArray:
+    return optimal(joint, LIP(epsilon), use, time_limit=SOLVE).protocol.all_rows
 
 
-def _post_randomise(case: Case, epsilon: float, seed: int) -> Published:
-    """Invariant PRAM: a record stays, or becomes one drawn from the table's frequencies, as seldom as ε allows."""
-    start = time.perf_counter()
-    joint, occurring = _occurring(case)
-    p = joint.weights / joint.weights.sum()
-    least, most = 0.0, 1.0
-    for _ in range(40):
-        moved = (least + most) / 2
-        channel = (1 - moved) * np.eye(joint.a) + moved * p.sum(axis=0)
-        least, most = (least, moved) if _channel_leak(p, channel) <= epsilon else (moved, most)
-    return _draw_channel(case, occurring, (1 - most) * np.eye(joint.a) + most * p.sum(axis=0), seed, start)
+def _respond(joint: Joint, epsilon: float, seed: int) -> FloatArray:
+    return randomised_response(joint, LIP(epsilon)).all_rows
 
 
-def _occurring(case: Case) -> tuple[Joint, Codes]:
-    counts = case.counts()
-    occurring = np.flatnonzero(counts.sum(axis=0))
-    return Joint.from_counts(counts[:, occurring]), occurring
+# -- privacyfunnel as a user has it ------------------------------------------------------------------------------------
 
 
-def _channel_leak(p: FloatArray, channel: FloatArray) -> float:
-    outputs = p @ channel
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratios = np.log(outputs / (p.sum(axis=1, keepdims=True) * outputs.sum(axis=0)))
-    return float(np.nanmax(np.abs(ratios)))
-
-
-def _draw_channel(case: Case, occurring: Codes, channel: FloatArray, seed: int, start: float) -> Published:
-    """Rows through a channel; counted by the most likely shares, shown as draws from what a code may stand for."""
-    rng = np.random.default_rng(seed)
-    counts = case.counts()[:, occurring]
-    place = np.full(case.combinations, -1)
-    place[occurring] = np.arange(len(occurring))
-    inputs = place[case.record_numbers(case.coded.codes)]
-    outputs = np.empty(len(inputs), dtype=np.int64)
-    for value in range(len(occurring)):
-        rows = np.flatnonzero(inputs == value)
-        outputs[rows] = rng.choice(channel.shape[1], len(rows), p=channel[value] / channel[value].sum())
-    seen = np.bincount(outputs, minlength=channel.shape[1]).astype(float)
-    shares = np.full(len(occurring), 1 / len(occurring))
-    for _ in range(2000):  # maximum likelihood
-        shares = shares * (channel @ (seen / np.maximum(shares @ channel, 1e-300))) / seen.sum()
-    posterior = (shares[:, None] * channel).T
-    posterior /= np.maximum(posterior.sum(axis=1, keepdims=True), 1e-300)
-    shown = np.empty(len(inputs), dtype=np.int64)
-    for output in np.unique(outputs):
-        rows = np.flatnonzero(outputs == output)
-        shown[rows] = rng.choice(len(occurring), len(rows), p=posterior[output] / posterior[output].sum())
-    joint = counts @ channel
-    sizes = case.coded.sizes
-    return Published(
-        records=np.column_stack(np.unravel_index(occurring, sizes)),
-        weights=shares * len(inputs),
-        rows=np.column_stack(np.unravel_index(occurring[shown], sizes)),
-        seconds=time.perf_counter() - start,
-        guesses=joint.argmax(axis=0)[outputs],
-        leak=_channel_leak(counts / counts.sum(), channel),
-        real=float((shown == inputs).mean()),
+def _release(case: Case, epsilon: float, seed: int) -> Published:
+    """What `sanitise` does with a file of the labels: model, design and draw; tables as `estimate` gives them."""
+    start = time.process_time()
+    spec = ReleaseSpec(
+        secret=(case.secret,), publish=case.columns, epsilon=epsilon, domain=case.domain, seed=seed, allow=case.columns
     )
+    sealed = design(case.frame, spec)
+    asked = [tuple(case.columns[j] for j in group) for group in case.groups]
+    if isinstance(sealed.mechanism, RealOrSynthetic):
+        drawn = sealed.mechanism.draw(case.coded.codes, KeyStream.from_seed(seed).rows(0, case.coded.rows))
+        shown = case.decode(drawn)
+    else:
+        shown = apply(sealed, case.frame, ReleaseSpec(seed=seed, accept_drift=True)).table
+    tables = _share_arrays(case, estimate(sealed, shown, columns=asked).tables)
+    seconds = time.process_time() - start
+    if isinstance(sealed.mechanism, RealOrSynthetic):
+        found = _read_wide(case, sealed, drawn, seed)
+    else:
+        assert isinstance(sealed.mechanism, ChannelMechanism)
+        values = np.ravel_multi_index(tuple(sealed.domain.combos.T), case.coded.sizes)
+        found = draw_channel(case, Channel(np.asarray(values), sealed.mechanism.channel), seed)
+        shares = _model_shares(case, sealed)
+        place = {int(value): i for i, value in enumerate(values)}
+        best = shares.argmax(axis=0)
+        known = partial(_look_up, case, place, best)
+        found = replace(found, known_model=known, joint=None)
+    memory = _measure_memory(case, epsilon) if seed == 0 and epsilon == 1 else None
+    return replace(found, leak=epsilon, tables=tables, seconds=seconds, megabytes=memory)
 
 
-# -- records of any number of columns ----------------------------------------------------------------------------------
+def _measure_memory(case: Case, epsilon: float) -> float:
+    """Of the whole command, with its report."""
+    with TemporaryDirectory() as folder:
+        columns = ["--secret", case.secret, "--publish", ",".join(case.columns), "--allow", ",".join(case.columns)]
+        where = ["--domain", case.domain, "--into", f"{folder}/out", "--ledger", f"{folder}/ledger.json"]
+        begin = [sys.executable, "-m", "privacyfunnel", "sanitise", str(case.path), "--epsilon", f"{epsilon:g}"]
+        return measure_command([*begin, *columns, *where, "--anyway"])
 
 
-def _mix(case: Case, epsilon: float, seed: int) -> Published:
-    start = time.perf_counter()
-    for_model = FOR_MODEL * Fraction(str(epsilon))
-    model = fit_tree_model(case.coded, for_model, partial(OwnNoise, randbelow=Random(seed).randrange))
-    mechanism = design_real_or_synthetic(model, LIP(float(Fraction(str(epsilon)) - for_model))).mechanism
-    drawn = mechanism.draw(case.coded.codes, KeyStream.from_seed(seed).rows(0, case.coded.rows))
-    release = WeightedRelease.weigh(mechanism, drawn, KeyStream.from_seed(seed + 1), DECOYS)
+def _look_up(case: Case, place: dict[int, int], best: Codes, codes: Codes) -> Codes:
+    return best[[place[number] for number in case.record_numbers(codes).tolist()]]
+
+
+def _model_shares(case: Case, sealed: SealedProtocol) -> FloatArray:
+    """p̃(s, x), secrets × inputs, with secrets that are published together under the first of them."""
+    assert isinstance(sealed.model, TableModel)
+    joint = sealed.model.joint(sealed.domain.attributes, sealed.domain.combos, case.secret)
+    found = np.zeros((len(case.coded.secret.labels), joint.a))
+    for label, weights in zip(joint.secrets, joint.weights, strict=True):
+        if label in case.coded.secret.labels:
+            found[case.coded.secret.labels.index(label)] = weights
+    return found
+
+
+def _share_arrays(case: Case, tables: Sequence[ShareTable]) -> dict[tuple[int, ...], FloatArray]:
+    found = {}
+    for group, table in zip(case.groups, tables, strict=True):
+        names = [case.coded.attributes[j].labels for j in group]
+        shares = np.zeros(tuple(map(len, names)))
+        for cell in table.cells:
+            at = tuple(labels.index(label) for labels, label in zip(names, cell.labels, strict=True))
+            shares[at] = (cell.lower + cell.upper) / 2 if cell.share is None else cell.share
+        found[group] = shares.reshape(-1) / shares.sum()
+    return found
+
+
+def _read_wide(case: Case, sealed: SealedProtocol, drawn: Codes, seed: int) -> Published:
+    assert isinstance(sealed.mechanism, RealOrSynthetic)
+    model = sealed.mechanism.model
+    release = WeightedRelease.weigh(sealed.mechanism, drawn, KeyStream.from_seed(seed + 1), DECOYS)
     shares = model.shares / model.shares.sum()
     likelihood = release.rows.keep[:, None] * np.nan_to_num(model.ratios(drawn)) + _synthetic_part(release)
     return Published(
         records=np.vstack([release.rows.codes, release.decoys.codes]),
         weights=np.concatenate([release.row_weights, release.decoy_weights]),
         rows=drawn,
-        seconds=time.perf_counter() - start,
+        seconds=0.0,
         guesses=(shares * likelihood).argmax(axis=1),
-        leak=epsilon,
         known_model=lambda codes: (shares * np.nan_to_num(model.ratios(codes))).argmax(axis=1),
         real=float((drawn == case.coded.codes).all(axis=1).mean()),
-        note="ε about the secret in all, model included, for whoever believes the published model",
     )
 
 
@@ -219,41 +255,81 @@ def _synthetic_part(release: WeightedRelease) -> FloatArray:
     return np.asarray((replaced @ rates).T[release.rows.classes])
 
 
-def _noisy_tables(case: Case, epsilon: float, seed: int) -> Published:
-    """All one-way tables with Laplace noise, and nothing else: records drawn from them independently."""
-    start = time.perf_counter()
-    rng, n = np.random.default_rng(seed), case.coded.rows
-    scale = 2 * len(case.columns) / epsilon
-    columns = []
-    for j, size in enumerate(case.coded.sizes):
-        noisy = np.bincount(case.coded.codes[:, j], minlength=size) + rng.laplace(0, scale, size)
-        chances = np.maximum(noisy, 0) / np.maximum(noisy, 0).sum()
-        spread = np.floor(chances * n).astype(int)
-        spread[: n - spread.sum()] += 1
-        columns.append(rng.permutation(np.repeat(np.arange(size), spread)))
-    records = np.column_stack(columns)
-    return Published(records, np.ones(n), records, time.perf_counter() - start)
-
-
 # -- rivals in their own environments ----------------------------------------------------------------------------------
 
 
-def _synthesise(model: str, case: Case, epsilon: float, seed: int) -> Published:
-    options = {"model": model, "epsilon": epsilon, "delta": DELTA, "seed": seed}
-    path, seconds = run_script("dpmm", "dpmm_synthesis", case.path, options, LIMIT)
-    return _read_synthetic(case, pl.read_csv(path, infer_schema=False), seconds)
+def _just_epsilon(case: Case, epsilon: float) -> dict[str, Any]:
+    return {"epsilon": epsilon}
 
 
-def _grow_trees(case: Case, epsilon: float, seed: int) -> Published:
-    path, seconds = run_script("learners", "trees", case.path, {"seed": seed}, LIMIT)
-    return _read_synthetic(case, pl.read_csv(path, infer_schema=False), seconds)
+def _for_dpmm(model: str, case: Case, epsilon: float) -> dict[str, Any]:
+    return {"model": model, "epsilon": epsilon, "delta": DELTA}
 
 
-def _read_synthetic(case: Case, frame: pl.DataFrame, seconds: float) -> Published:
-    codes = case.encode(frame)
-    labels = list(case.coded.secret.labels)
-    secrets = frame[case.secret].replace_strict(labels, range(len(labels))).to_numpy()
-    return Published(codes, np.ones(len(codes)), codes, seconds, secrets=np.asarray(secrets))
+def _for_opendp(case: Case, epsilon: float) -> dict[str, Any]:
+    return {"epsilon": epsilon, "labels": case.labels}
+
+
+def _for_unary(case: Case, epsilon: float) -> dict[str, Any]:
+    """The least noise that keeps ε about the secret, for each column."""
+    labels = {name: case.labels[name] for name in case.columns}
+    return {"labels": labels, "epsilons": {name: unary_epsilon(_with_secret(case, name), epsilon) for name in labels}}
+
+
+def _with_secret(case: Case, name: str) -> FloatArray:
+    """p(s, x) of one column."""
+    column, size = case.columns.index(name), len(case.coded.secret.labels)
+    return case.coded.count([column], by_secret=True).reshape(size, -1) / case.coded.rows
+
+
+def _read_tables(case: Case, output: Output, seed: int) -> Published:
+    """Shares of single columns, and records drawn from them independently."""
+    frame = pl.read_csv(output.path)
+    noisy = {name: frame.filter(pl.col("column") == name)["count"].to_numpy() for name in case.columns}
+    return _independent(case, {name: np.maximum(counts, 0) for name, counts in noisy.items()}, output, seed)
+
+
+def _independent(case: Case, shares: dict[str, FloatArray], output: Output, seed: int) -> Published:
+    rng, n = np.random.default_rng(seed), case.coded.rows
+    columns: list[Codes] = []
+    tables: dict[tuple[int, ...], FloatArray] = {}
+    for j, name in enumerate(case.columns):
+        chances = shares[name] / shares[name].sum()
+        tables[j,] = chances
+        spread = np.floor(chances * n).astype(int)
+        spread[: n - spread.sum()] += 1
+        columns.append(rng.permutation(np.repeat(np.arange(len(chances)), spread)))
+    records = np.column_stack(columns)
+    facts = output.facts
+    return Published(records, np.ones(n), records, facts["seconds"], facts["megabytes"], tables=tables)
+
+
+def _read_unary(case: Case, output: Output, seed: int) -> Published:
+    """What the library estimates, and what a linked report tells."""
+    shares = {name: np.maximum(np.array(found), 1e-12) for name, found in output.facts["shares"].items()}
+    frame = pl.read_csv(output.path, infer_schema=False)
+    asked, bits = frame["column"].to_numpy(), frame["bits"].to_numpy()
+    guesses, leaks = np.empty(case.coded.rows, dtype=np.int64), []
+    for name in case.columns:
+        people = np.flatnonzero(asked == name)
+        p, own = _with_secret(case, name), output.facts["epsilons"][name]
+        set_bits = np.array([[bit == "1" for bit in report] for report in bits[people].tolist()])
+        guesses[people] = (np.where(set_bits, *unary_ratios(own)) @ p.T).argmax(axis=1)
+        leaks.append(unary_leak(p, own))
+    return replace(_independent(case, shares, output, seed), guesses=guesses, leak=max(leaks))
+
+
+def _read_synthetic(case: Case, output: Output, seed: int) -> Published:
+    """Synthetic rows; an empty cell, or a label that the table has not, stands for any value of its column."""
+    frame, rng = pl.read_csv(output.path, infer_schema=False).fill_null(""), np.random.default_rng(seed)
+    columns = []
+    for name, labels in case.labels.items():
+        codes = frame[name].replace_strict(list(labels), range(len(labels)), default=-1).to_numpy().astype(np.int64)
+        known = codes[codes >= 0]
+        codes[codes < 0] = rng.choice(known if len(known) else np.arange(len(labels)), int((codes < 0).sum()))
+        columns.append(codes)
+    rows, facts = np.column_stack(columns[:-1]), output.facts
+    return Published(rows, np.ones(len(rows)), rows, facts["seconds"], facts["megabytes"], secrets=columns[-1])
 
 
 def _generalise(model: str, first: float, case: Case, epsilon: float, seed: int) -> Published:
@@ -265,13 +341,13 @@ def _generalise(model: str, first: float, case: Case, epsilon: float, seed: int)
         if model == "beta-likeness":
             level = math.expm1(epsilon * factor)
         options = {"model": model, "level": level, "secret": case.secret, "hierarchies": hierarchies}
-        path, seconds = run_script(
-            "anjana", "anjana_generalisation", case.path, {**options, "suppress": SUPPRESS}, LIMIT
+        (output,) = run_script(
+            "anjana", "anjana_generalisation", case.path, {**options, "suppress": SUPPRESS}, [seed], LIMIT
         )
-        spent += seconds
-        found = _read_generalised(case, pl.read_csv(path, infer_schema=False), hierarchies, spent, seed)
+        spent += output.facts["seconds"]
+        found = _read_generalised(case, pl.read_csv(output.path, infer_schema=False), hierarchies, spent, seed)
         if found.leak is not None and found.leak <= epsilon:
-            return found
+            return replace(found, megabytes=output.facts["megabytes"])
     raise RivalError(f"no level that was tried keeps ε = {epsilon:g}")
 
 
@@ -323,5 +399,5 @@ def _read_generalised(
         leak=measure_disclosure(occupied).delta_disclosure,
         secrets=case.coded.secrets,
         real=float((records == case.coded.codes).all(axis=1).mean()),
-        note=f"{suppressed.mean():.0%} of rows suppressed",
+        joint=occupied / n,
     )

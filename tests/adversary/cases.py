@@ -10,6 +10,7 @@ from typing import Any
 
 import polars as pl
 
+from tests.adversary import models
 from tests.adversary import population as people
 from tests.adversary.attacks import (
     Asked,
@@ -48,11 +49,21 @@ def _merged(text: str) -> str:
     return "either" if text in ("ill at present", "under observation") else text
 
 
+def _ill(text: str) -> str:
+    return text if text == "ill at present" else "anything else"
+
+
 TWO = {"publish": ("x", "z")}
 BINS = ("--bin", "n=0,10,20,30")
 OPTIONS: Mapping[str, Option] = {
     "promise ldp": Option("promise", (), {"promise": "ldp"}),
     "promise srlip": Option("promise", (), {"promise": "srlip"}),
+    "promise pml": Option("promise", (), {"promise": "pml"}),
+    "promise alip": Option("promise", (), {"promise": "alip:2", "promised": "alip:0.2,0.4"}),
+    "promise events": Option(
+        "promise", (), {"promise": "ldp", "promised": "events:events.csv", "secret": _ill, "number": 3}
+    ),
+    "robust": Option("robust", ("--robust", 1.5)),
     **{
         f"method {name}": Option("method", ("--method", name))
         for name in ("optimal", "randomised-response", "conditional-reporting")
@@ -119,8 +130,10 @@ def _covering() -> list[str]:
 
 
 def _refused_pair(one: Option, other: Option) -> bool:
-    """Methods that serve one use, and see no secret; such pairs are tried in the long form."""
+    """Methods that serve one use, and see no secret; odds that differ; such pairs are tried in the long form."""
     kinds = {one.kind, other.kind}
+    if "robust" in kinds:
+        return not kinds & {"use", "format", "file", "excel safe"}
     return "method" in kinds and bool(kinds & {"use", "average", "sees secret", "population", "as"})
 
 
@@ -199,7 +212,7 @@ def _cases() -> dict[str, Attack]:
     found["people, rare values merged"] = people.by_samples(
         people.values_near_the_limit, ("--merge-rare", people.FEWEST, *QUICK)
     )
-    return found
+    return found | dict(models.CASES)
 
 
 def _model_cases() -> dict[str, Attack]:
@@ -268,6 +281,7 @@ SHORT: Mapping[str, Attack] = {
         "model, order, table.arrow to arrow",
         "parts",
         "kept column that goes a little with the secret",
+        *models.SHORT,
     )
 }
 ONCE_BROKEN = (  # and mended: found again with as much as they were found with

@@ -23,6 +23,8 @@ from scipy.stats import beta
 
 MOST_VIEWS = 256  # of one measurement: the error is divided among as many, so that it does not depend on the draw
 
+FALLS = {"lip": 1.0, "pml": 0.0, "alip:2": 2.0}  # how many times a fall of a belief counts, beside a rise
+
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -49,7 +51,8 @@ def measure(
 ) -> Leak:
     """The largest lower bound on the leakage that the promise limits: LIP, LDP, or SRLIP with the values `known`.
 
-    Records whose secret is `unprotected` are people like all others, of whom LIP promises nothing.
+    PML is LIP one way; `alip:2` allows beliefs to fall half as far as to rise. Records whose secret is `unprotected`
+    are people like all others, of whom LIP promises nothing.
     """
     s, called = _codes(secrets)
     v, names = _codes(views)
@@ -57,9 +60,9 @@ def measure(
         raise ValueError(f"at most {MOST_VIEWS} views are counted; {len(names)} were met. Make them coarser.")
     if promise == "ldp":
         lower, worst = _between_secrets(_table(s, v), error)
-    elif promise == "lip":
+    elif promise in FALLS:
         protected = np.array([name != unprotected for name in called])
-        lower, worst = _against_prior(_table(s, v), error, protected)
+        lower, worst = _against_prior(_table(s, v), error, protected, FALLS[promise])
     else:
         lower, worst = _with_known_values(s, v, known, error)
     return Leak(max(lower, 0.0), len(names), len(s), str(names[worst]))
@@ -80,8 +83,8 @@ def _with_known_values(s: Ints, v: Ints, known: Sequence[Sequence[Hashable]], er
     return best
 
 
-def _against_prior(table: Ints, error: float, protected: Bools | None = None) -> tuple[float, int]:
-    """log P(v | s) / P(v), both ways."""
+def _against_prior(table: Ints, error: float, protected: Bools | None = None, falls: float = 1.0) -> tuple[float, int]:
+    """log P(v | s) / P(v), both ways, of which falling counts so many times."""
     each = error / (4 * len(table) * MOST_VIEWS)
     rows = table.sum(axis=1, keepdims=True)
     share = rows / rows.sum()
@@ -90,7 +93,8 @@ def _against_prior(table: Ints, error: float, protected: Bools | None = None) ->
     with np.errstate(divide="ignore", invalid="ignore"):
         up = np.where(low > 0, -np.log(share + (1 - share) * high_other / low), -inf)
         down = np.log(share + (1 - share) * low_other / high)
-    return _largest(np.maximum(up, down)[slice(None) if protected is None else protected])
+    worst = np.maximum(up, falls * down) if falls else up
+    return _largest(worst[slice(None) if protected is None else protected])
 
 
 def _between_secrets(table: Ints, error: float) -> tuple[float, int]:

@@ -24,6 +24,7 @@ ROWS = re.compile(r"about ([\d,]+) rows")
     [
         (Verdict(0.001, 0.9, 0.8), GOOD),
         (Verdict(0.1, 0.3, 0.2), COARSE),
+        (Verdict(0.001, 0.9, 0.8, merged=0.5), COARSE),  # half of the rows have a label that is not named
         (Verdict(0.44, 0.3, 0.2), USELESS),
         (Verdict(0.1, 0.3, 0.2, most_error=0.05), USELESS),  # for everybody
         (Verdict(0.06, 0.025, 0.02), USELESS),

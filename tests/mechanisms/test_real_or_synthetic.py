@@ -9,16 +9,19 @@ from itertools import pairwise, product
 
 import numpy as np
 import pytest
+from scipy.optimize import linprog
 from scipy.stats import chi2
 
 from privacyfunnel.arrays import IntArray
 from privacyfunnel.designs.wide.real_or_synthetic_design import WideDesign, design_real_or_synthetic
+from privacyfunnel.designs.wide.real_share_bound import bound_real_share
 from privacyfunnel.errors import GuaranteeError, ParameterError, ProtocolFileError
 from privacyfunnel.mechanisms.decoy_slacks import check_slacks, listed_slacks, simulated_slacks
 from privacyfunnel.mechanisms.exact_arithmetic import exp_below
 from privacyfunnel.mechanisms.real_or_synthetic import RealOrSynthetic
 from privacyfunnel.mechanisms.sampling import KeyStream
-from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
+from privacyfunnel.model.credal.odds_range import OddsRange
+from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise, RobustPromise
 from privacyfunnel.model.published.tree_model import UNIT, CodeArray, TreeModel
 from tests.model.test_tree_model import likelihood, random_model
 
@@ -97,6 +100,87 @@ def keeps(mechanism: RealOrSynthetic) -> bool:
 def test_every_output_keeps_the_promise_in_fractions(block: int) -> None:
     for number in range(block, MODELS, 10):
         assert keeps(design_number(number).mechanism), number
+
+
+ODDS = ("1.1", "1.5", "3", "any")
+
+
+@cache
+def robust_number(number: int) -> WideDesign:
+    plain = promise_number(number)
+    return design_real_or_synthetic(
+        model_number(number),
+        RobustPromise(plain, OddsRange.parse(ODDS[number % 4])),
+        classes=[60, 5, 3, 2][number // 3 % 4],
+    )
+
+
+def worst_beliefs(
+    given: list[Fraction], total: list[Fraction], share: Fraction, chances: list[Fraction], odds: OddsRange
+) -> tuple[Fraction, Fraction]:
+    """The least and the largest P′(y | E) over all beliefs with odds in this range, by greed, in fractions."""
+    low, high = [], []
+    for p_e, p in zip(given, total, strict=True):
+        held = p_e * share / p if p else Fraction(0)  # p(E | x)
+        least, most = odds.conditional_bounds(held.numerator, held.denominator)
+        low.append(p * least / share)
+        high.append(p * most / share)
+    found = []
+    for sign in (1, -1):
+        left, value = 1 - sum(low), sum((a * q for a, q in zip(low, chances, strict=True)), Fraction(0))
+        for x in sorted(range(len(low)), key=lambda x: sign * chances[x]):
+            more = min(high[x] - low[x], left)
+            left, value = left - more, value + more * chances[x]
+        assert left == 0
+        found.append(value)
+    return found[0], found[1]
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_odds_near_the_models_are_covered_in_fractions(block: int) -> None:
+    """Every secret and output, at the beliefs that make most of it."""
+    real = []
+    for number in range(block, 48, 4):
+        mechanism = robust_number(number).mechanism
+        model, odds, limit = mechanism.model, mechanism.promise.odds, exp_below(mechanism.promise.epsilon)
+        assert odds is not None
+        channel, records = exact_channel(mechanism), all_records(model).tolist()
+        shares = [Fraction(int(share), UNIT) for share in model.shares]
+        given = [[likelihood(model, s, tuple(x)) for x in records] for s in range(len(shares))]
+        total = [sum((p * g[x] for p, g in zip(shares, given, strict=True)), Fraction(0)) for x in range(len(records))]
+        for y in range(len(records)):
+            chances = [row[y] for row in channel]
+            bounds = [worst_beliefs(g, total, p, chances, odds) for g, p in zip(given, shares, strict=True)]
+            mean = sum((p * q for p, q in zip(total, chances, strict=True)), Fraction(0))
+            least = [low for low, _ in bounds] if isinstance(mechanism.promise.table_promise, LDP) else [mean]
+            most = [high for _, high in bounds] if isinstance(mechanism.promise.table_promise, LDP) else [mean]
+            for s, (low, high) in enumerate(bounds):
+                assert all(high <= limit * other for t, other in enumerate(least) if len(least) == 1 or t != s)
+                assert all(other <= limit * low for t, other in enumerate(most) if len(most) == 1 or t != s)
+        real.append(robust_number(number).real_share)
+    assert sum(0.05 < share < 0.999 for share in real) > len(real) / 3
+
+
+def test_a_design_without_other_odds_would_not_cover_them() -> None:
+    """And slacks that say more than is true are refused under other odds, too."""
+    broken = 0
+    for number in range(24):
+        mechanism = design_number(number).mechanism
+        robust = RobustPromise(mechanism.promise, OddsRange.parse("1.5"))
+        broken += not listed_slacks(other := replace(mechanism, promise=robust)).fit(other)
+        mine = robust_number(number).mechanism
+        louder = replace(mine, slacks=mine.slacks * 21 // 20 + 1)
+        assert not listed_slacks(louder).fit(louder)
+    assert broken > 12
+
+
+def test_a_simulation_of_other_odds_says_no_more_than_a_list_and_nearly_as_much() -> None:
+    for number in range(8):
+        mechanism = robust_number(number).mechanism
+        listed = listed_slacks(mechanism).low
+        simulated = simulated_slacks(mechanism, KeyStream.from_seed(number), 1 << 17).low
+        assert (simulated <= listed).all()
+        assert np.quantile((listed - simulated) / (np.abs(listed) + 0.1), 0.5) < 0.5
 
 
 def test_some_records_are_real_and_some_are_not() -> None:
@@ -209,3 +293,37 @@ def test_a_mechanism_is_read_as_it_was_written() -> None:
 def test_a_promise_against_those_who_know_columns_is_refused() -> None:
     with pytest.raises(ParameterError, match="SRLIP is about more"):
         design_real_or_synthetic(random_model(np.random.default_rng(0), 2, [2, 2]), SRLIP(1.0))
+
+
+def best_real_share(model: TreeModel, promise: Promise) -> float:
+    """The largest P(Y = X) of any channel that keeps LIP, by a linear programme over all of its chances."""
+    records = all_records(model).tolist()
+    given = np.array([[float(likelihood(model, s, tuple(x))) for x in records] for s in range(len(model.shares))])
+    p_x, n = model.shares / UNIT @ given, len(records)
+    limit = float(exp_below(promise.epsilon))
+    told = np.concatenate([given - limit * p_x, p_x - limit * given])  # times q(y | ·): at most 0
+    rows = np.kron(np.eye(n), told)  # q(· | ·) by outputs
+    sums = np.kron(np.ones(n), np.eye(n))
+    found = linprog(-np.diag(p_x).ravel(), rows, np.zeros(len(rows)), sums, np.ones(n))
+    assert found.status == 0
+    return -float(found.fun)
+
+
+def test_no_channel_publishes_more_records_as_they_are_than_the_bound_says() -> None:
+    gaps = []
+    for number in (n for n in range(60) if len(all_records(model_number(n))) < 25 and n % 5):
+        design = design_number(number)
+        best, bound = best_real_share(model_number(number), promise_number(number)), bound_real_share(design.mechanism)
+        assert design.real_share - 1e-9 <= best <= bound + 1e-7
+        gaps.append(bound - best)
+    assert len(gaps) > 20
+    assert np.median(gaps) < 1e-4  # classes are single records here
+    assert np.mean(gaps) < 0.01
+
+
+def test_a_bound_from_a_sample_is_above_that_of_a_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    listed = [bound_real_share(design_number(number).mechanism) for number in range(6)]
+    monkeypatch.setattr("privacyfunnel.designs.wide.real_share_bound.can_list", lambda model: False)
+    sampled = [bound_real_share(design_number(number).mechanism) for number in range(6)]
+    assert all(one <= two for one, two in zip(listed, sampled, strict=True))
+    assert np.median(np.array(sampled) - listed) < 0.05

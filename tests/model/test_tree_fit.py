@@ -30,6 +30,7 @@ from privacyfunnel.model.published.model_quality import measure_quality
 from privacyfunnel.model.published.noise import NOISES, NoiseSource, OwnNoise, noise_variance
 from privacyfunnel.model.published.tree_fit import fit_tree_model, smooth_tree
 from privacyfunnel.model.published.tree_model import UNIT, TreeModel
+from privacyfunnel.model.published.wide_fit import FOUND, fit_wide_model
 from privacyfunnel.tables.readers.adult import write_adult_csv
 from tests.model.test_tree_model import named, random_model, random_words
 
@@ -51,6 +52,35 @@ def draw_rows(model: TreeModel, n: int, seed: int) -> IntArray:
 
 def table_of(model: TreeModel, rows: IntArray) -> CodedTable:
     return CodedTable(model.secret, model.attributes, rows[:, 0], rows[:, 1:])
+
+
+@dataclass
+class ChosenNoise:
+    """Noise of this rate that is `first` in the first table and nothing elsewhere."""
+
+    rate: Fraction
+    first: int
+
+    def draw(self, size: int) -> list[int]:
+        drawn, self.first = [self.first] * size, 0
+        return drawn
+
+
+@pytest.mark.parametrize(("first", "shown"), [(4000, True), (0, False)])
+@pytest.mark.parametrize("alone", [False, True])
+def test_whether_there_are_other_labels_follows_from_noisy_counts_alone(first: int, shown: bool, alone: bool) -> None:
+    """One row with a label of its own must not be what makes `other` appear."""
+    rows = np.array([(s, x, z) for s, x, z in product(range(2), range(2), range(2))] * 5000)
+    rows[0, 1] = 2 if alone else 0
+    noise = ChosenNoise(Fraction(0), first)
+
+    def source(rate: Fraction) -> NoiseSource:
+        noise.rate = rate
+        return noise
+
+    one = Fraction(1)
+    fit = fit_wide_model(coded(rows, 2, [3 if alone else 2, 2]), one, 2 * one, source, (True, [FOUND, FOUND]))
+    assert ("other" in fit.columns[0].labels) is shown
 
 
 # -- privacy -------------------------------------------------------------------------------------------------------

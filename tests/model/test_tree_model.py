@@ -87,34 +87,6 @@ def test_ratios_of_240_small_models_are_within_their_error_of_the_fractions() ->
     assert ruled_out > 20
 
 
-def test_ratios_of_some_columns_are_within_their_error_of_the_marginals() -> None:
-    for seed, c, sizes, zeros in SMALL_MODELS:
-        rng = np.random.default_rng(seed)
-        model = random_model(rng, c, sizes, zeros=zeros, skew=0.3)
-        columns = rng.permutation(len(sizes))[: rng.integers(1, len(sizes) + 1)].tolist()
-        masses = model.marginal(columns)
-        codes = np.array(list(product(*map(range, sizes))))
-        for x, found in zip(codes.tolist(), model.partial_ratios(codes, columns), strict=True):
-            mass = [int(masses[(s, *(x[j] for j in columns))]) for s in range(c)]
-            for s, ratio in enumerate(found.tolist()):
-                if sum(mass):
-                    share = Fraction(int(model.shares[s]), UNIT)
-                    assert_within_its_error(model, ratio, Fraction(mass[s], sum(mass)) / share)
-                else:
-                    assert ratio == np.inf
-
-
-def test_ratios_of_all_columns_and_of_none_are_the_ratios_and_one() -> None:
-    rng = np.random.default_rng(11)
-    model = random_model(rng, 3, [3, 4, 2])
-    codes = model.sample(random_words(rng, model, 3000))
-    assert np.allclose(model.partial_ratios(codes, [0, 1, 2]), model.ratios(codes), rtol=1e-12)
-    assert np.allclose(model.partial_ratios(codes, []), 1.0, rtol=1e-12)
-    wide = random_model(rng, 2, [2] * 40)
-    with pytest.raises(SizeError, match="at most 30 columns"):
-        wide.partial_ratios(np.zeros((1, 40), dtype=np.int64), range(40))
-
-
 def test_marginals_of_small_models_are_the_fractions() -> None:
     for seed, c, sizes, zeros in SMALL_MODELS[:80]:
         rng = np.random.default_rng(seed)

@@ -1,15 +1,21 @@
 """A published model as the prior: files follow from it alone, and together with the rows tell no more than one ε."""
 
+import html
 import json
 import math
+import re
 import stat
+import sys
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime
 from fractions import Fraction
 from functools import cache
 from itertools import product
 from math import exp
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -25,7 +31,9 @@ from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.published.table_model import TableModel, fit_weights
 from privacyfunnel.release import model_design
 from privacyfunnel.release.apply import apply
-from privacyfunnel.report.summary_lines import warnings
+from privacyfunnel.report.release_page import owner_page
+from privacyfunnel.report.statements import Occasion, public_facts
+from privacyfunnel.report.summary_lines import summary_lines, warnings
 from privacyfunnel.spec import ReleaseSpec
 from privacyfunnel.tables.coding.domain_file import domain_from_text
 from tests.commands import refused, told
@@ -382,8 +390,86 @@ def test_the_owner_is_told_how_many_values_are_named() -> None:
     rare = np.where(rng.random(n) < 0.05, rng.integers(0, 40, n).astype(str), rng.choice(["u", "v", "w"], n))
     people = pl.DataFrame({"s": rng.choice(["a", "b"], n), "x": rare, "z": rng.choice(["no", "yes"], n)})
     spec = ReleaseSpec(secret="s", publish=("x",), epsilon=1, seed=3)
-    told = [said for said in warnings(sanitise(people, spec)) if "named" in said]
+    told = [said for said in warnings(sanitise(people, spec)) if "merged" in said]
     assert len(told) == 1
-    assert told[0].startswith("only common values are named (3 of x), others become 'other'")
+    assert told[0].startswith("rare values were merged: 40 of 43 values of x (5.2 % of rows)")
     both = warnings(sanitise(people, replace(spec, publish=("z",))))
-    assert not any("named" in said for said in both)  # both values have names
+    assert not any("merged" in said for said in both)  # both values have names
+    all_named = sanitise(people, replace(spec, public_labels=("x",)))
+    assert set(all_named.sealed.domain.attributes[0].labels) == set(people["x"])
+    assert not any("merged" in said for said in warnings(all_named))
+
+
+@pytest.mark.parametrize("publish", ["town", ["town", "sex"], ["town", "sex", "year"]])
+@pytest.mark.parametrize("public", [["town"], ["town", "illness"], ["town", "illness", "sex", "year"]])
+def test_labels_that_are_public_knowledge_are_all_named(publish: str | list[str], public: list[str]) -> None:
+    frame = people(rows=6000).with_row_index()
+    frame = frame.with_columns(sex=pl.col("index") % 2, year=pl.col("index") % 3 + 2020)
+    named = [column for column in public if column == "illness" or column in publish]
+    sealed = made(frame, publish=publish, public_labels=named, bins={"year": "values"} if "year" in publish else {})
+    towns = sealed.domain.attributes[0]
+    assert set(towns.labels) == {"Bruges", "Ghent", "Lier", "Mol", "Ostend"}
+    assert "town" not in sealed.domain.rest  # what has another label next month is unknown, and not one of these
+    assert sealed.model is not None
+    assert ("gout" in {label for group in sealed.model.groups for label in group}) is ("illness" in named)
+    assert (sealed.model.delta == 0) is ({*named} == {"illness", *([publish] if isinstance(publish, str) else publish)})
+    assert sealed.certified_total <= 1
+
+
+@pytest.mark.parametrize(
+    "more", [{"domain": DOMAIN}, {"prior": "table"}, {"merge_rare": 5}, {"public_labels": ["twon"]}], ids=str
+)
+def test_public_labels_are_refused_where_they_mean_nothing(more: dict[str, object]) -> None:
+    with pytest.raises(PrivacyFunnelError, match="public_labels"):
+        made(people(), **{"public_labels": ["town"]} | more)
+
+
+def test_a_published_model_promises_the_same_of_any_rows_and_no_other_epsilon() -> None:
+    """Its promise is to whoever believes it: nothing is measured, an ε for these rows is refused, no notice is due."""
+    sealed, drifted = made(people()), people(rows=500).with_columns(illness=pl.lit("flu"))
+    found = apply(sealed, drifted, ReleaseSpec(accept_drift=True))
+    assert found.measured is None
+    assert found.notice == ""
+    assert "certified to whoever believes the published model" in found.on_these_rows
+    with pytest.raises(ParameterError, match=r"keep its ε, to whoever believes it; ε = 0\.1 was asked for"):
+        apply(sealed, drifted, ReleaseSpec(epsilon=0.1))
+
+
+def test_every_sentence_of_the_pages_that_limits_a_belief_names_who_believes_the_model() -> None:
+    release = sanitise(people(), spec())
+    occasion = Occasion(datetime(2026, 11, 18, tzinfo=UTC), "people.csv", "")
+    text = html.unescape(re.sub(r"<[^>]+>", "\n", owner_page(release, occasion)))
+    limiting = [line for line in text.splitlines() if re.search(r"at most [\d.]+ % sure|factor of [\d.]+", line)]
+    assert len(limiting) > 4
+    named = ("published model", "where the above is promised", "Not promised", "Promised, by")
+    assert [line for line in limiting if not any(words in line for words in named)] == []
+    assert "nobody learns" not in text
+    assert "trusted" not in text
+    assert "to whoever believes the published model: no guess grows" in dict(summary_lines(release))["Protects"]
+    facts = [note for _, figure, note in public_facts(release.sealed) if figure.startswith("×")]
+    assert facts == ["of somebody who believes the published model"]
+
+
+def test_the_work_of_a_draw_is_the_same_whatever_the_secrets_are() -> None:
+    """Calls of every function of the package while rows of one table are drawn, with their secrets dealt anew."""
+    sealed, frame = made(people()), people(rows=3_000)
+    dealt = frame.with_columns(pl.col("illness").shuffle(seed=1))
+
+    def calls(rows: pl.DataFrame) -> Counter[object]:
+        found: Counter[object] = Counter()
+
+        def count(called: FrameType, event: str, _: object) -> None:
+            if event == "call" and "privacyfunnel" in called.f_code.co_filename:
+                found[called.f_code] += 1
+
+        sys.setprofile(count)
+        try:
+            apply(sealed, rows, ReleaseSpec(seed=2))
+        finally:
+            sys.setprofile(None)
+        return found
+
+    calls(frame)  # what is imported and kept the first time
+    first, second = calls(frame), calls(dealt)
+    assert sum(first.values()) > 100
+    assert first == second

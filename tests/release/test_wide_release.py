@@ -224,6 +224,25 @@ def spec(**more: Any) -> ReleaseSpec:
     return ReleaseSpec(**asked | more)
 
 
+def test_odds_near_the_models_are_promised_and_a_file_that_claims_more_is_refused(tmp_path: Path) -> None:
+    people().write_csv(tmp_path / "people.csv")
+    words = ["--secret", "income", "--publish", "education,sex,race", "-e", "3", "--robust", "1.2"]
+    said = told("sanitise", tmp_path / "people.csv", *words, "--into", tmp_path / "out")
+    assert said["method"] == "real-or-synthetic"
+    columns = next(each for each in said["attackers"] if each["name"] == "columns")
+    assert columns["measured"]
+    assert columns["promised"] is None
+    assert "no protocol with this promise leaves more than" in said["model_quality"]
+    checked = run("audit", tmp_path / "out" / "public")
+    assert checked.returncode == 0, checked.stderr
+    assert "differ by a factor of at most 1.2" in " ".join(checked.stdout.split())
+    content = SealedProtocol.load(tmp_path / "out").to_json()
+    assert content["promise"]["robust"] == "6/5"
+    content["promise"]["robust"] = "4"
+    with pytest.raises(GuaranteeError, match="slacks are not proved"):
+        certify_at_model(SealedProtocol.from_text(to_text(content)))
+
+
 TEXTS = pl.format("text {}", pl.int_range(pl.len()) % 2500)
 
 

@@ -63,7 +63,7 @@ def test_the_allowed_beliefs_are_sharp(weights: list[float], epsilon: float, dat
 
 def test_an_upper_limit_is_never_rounded_down_and_nothing_runs_past_the_whole() -> None:
     belief = Belief("x", 0.000301, 0.0001107, 0.00081801, 0.0002, 0.00081801)
-    assert "at most 0.082 % sure" in worst_sentence(AttackerView((belief,), None), "job")
+    assert "at most 0.082 % sure" in worst_sentence(AttackerView((belief,), None), "job", "knows")
     assert format_percent(0.12301, up=True) == "12.4 %"
     assert format_percent(0.9999, up=True) == "99.99 %"
     sure = AttackerView((Belief("x", 0.9, *factor_bounds(0.9, 3.0), 0.5, 0.95),), None)

@@ -1,24 +1,23 @@
-"""Synthetic rows by dpmm: MST, AIM or PrivBayes. Arguments: table, output, {"model", "epsilon", "delta", "seed"}."""
+"""Synthetic rows by dpmm: MST, AIM or PrivBayes. Options: model, epsilon, delta."""
 
-import json
-import sys
+from typing import Any
 
 import pandas as pd
 from dpmm.pipelines import AIMPipeline, MSTPipeline, PrivBayesPipeline
+from harness import run_draws
 
 PIPELINES = {"MST": MSTPipeline, "AIM": AIMPipeline, "PrivBayes": PrivBayesPipeline}
 
 
-def main(table: str, output: str, options: str) -> None:
-    asked = json.loads(options)
-    rows = pd.read_csv(table, dtype=str, keep_default_na=False).astype("category")
+def synthesise(rows: pd.DataFrame, options: dict[str, Any], seed: int) -> pd.DataFrame:
+    rows = rows.astype("category")
     domain = {name: {"categories": sorted(rows[name].cat.categories)} for name in rows}
-    pipeline = PIPELINES[asked["model"]](
-        epsilon=asked["epsilon"], delta=asked["delta"], proc_epsilon=None, n_jobs=1
+    pipeline = PIPELINES[options["model"]](
+        epsilon=options["epsilon"], delta=options["delta"], proc_epsilon=None, n_jobs=1
     )  # all columns are categories with public labels: nothing is spent on bins
-    pipeline.fit(rows, domain=domain, random_state=asked["seed"])
-    pipeline.generate(n_records=len(rows), random_state=asked["seed"] + 1).to_csv(output, index=False)
+    pipeline.fit(rows, domain=domain, random_state=seed)
+    return pipeline.generate(n_records=len(rows), random_state=seed + 1)
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    run_draws(synthesise)

@@ -1,17 +1,16 @@
-"""Non-private synthetic rows by classification trees, column after column. Arguments: table, output, {"seed"}."""
+"""Non-private synthetic rows by classification trees, column after column."""
 
-import json
-import sys
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from harness import run_draws
 from sklearn.preprocessing import OrdinalEncoder
 from sklearn.tree import DecisionTreeClassifier
 
 
-def main(table: str, output: str, options: str) -> None:
-    rng = np.random.default_rng(json.loads(options)["seed"])
-    rows = pd.read_csv(table, dtype=str, keep_default_na=False)
+def grow(rows: pd.DataFrame, options: dict[str, Any], seed: int) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
     encoder = OrdinalEncoder()
     codes = encoder.fit_transform(rows).astype(int)
     made = np.empty_like(codes)
@@ -22,8 +21,8 @@ def main(table: str, output: str, options: str) -> None:
         chances = tree.predict_proba(made[:, :j]).cumsum(axis=1)
         drawn = (rng.random((len(codes), 1)) > chances).sum(axis=1).clip(max=chances.shape[1] - 1)
         made[:, j] = tree.classes_[drawn]
-    pd.DataFrame(encoder.inverse_transform(made), columns=rows.columns).to_csv(output, index=False)
+    return pd.DataFrame(encoder.inverse_transform(made), columns=rows.columns)
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    run_draws(grow)

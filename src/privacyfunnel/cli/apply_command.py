@@ -103,7 +103,7 @@ def format_summary(found: Applied, *, details: bool = False) -> str:
     if not details:
         return text_format.format_facts(lines)
     size = text_format.format_epsilon(found.sealed.epsilon)
-    promise = f"{found.sealed.promise.name}, certified ε = {size} for the rows of the design"
+    promise = f"{found.sealed.promise.name}, certified ε = {size} {found.certified_for}"
     signed = [] if found.signer is None else [("signed by", format_signer(found.signer))]
     return format_details([*lines, ("", ""), ("promise", promise), *signed, *row_facts(found)], found.not_promised)
 
@@ -115,6 +115,8 @@ def _warnings(found: Applied) -> list[str]:
         warnings.append("drawn from a seed, which somebody may guess: NOT FOR PUBLICATION")
     if found.kept and not found.kept_judged:
         warnings.append(f"{format_names(found.kept)} in clear, and not covered by the promise")
+    if found.kept_order:
+        warnings.append("rows are in the order of your file, which the promise does not cover")
     return warnings
 
 

@@ -141,6 +141,8 @@ def _format_verdict(sealed: SealedProtocol) -> tuple[str, str]:
     whom = "" if sealed.model is None else " for whoever believes the published model"
     if people is not None:
         whom = f" for the population, with {100 * people.confidence:g} % confidence"
+    elif sealed.promise.odds is not None:
+        whom += f"{'' if sealed.model is None else ', and'} for {sealed.promise.odds.people('it')}"
     epsilon = f"ε = {text_format.format_epsilon(size)} (×{format_factor(size)})"
     return ("verdict", f"{sealed.promise.name} {epsilon} about {secret} holds{whom}")
 

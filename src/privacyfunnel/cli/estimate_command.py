@@ -85,7 +85,7 @@ def estimate(
     given: Given,
     as_json: Json = False,
 ) -> None:
-    """Estimate how the original values were distributed, with intervals, from the two public files alone."""
+    """Estimate how the original values were distributed, with intervals, from a table and its protocol."""
     from privacyfunnel import estimation
     from privacyfunnel.atomic_files import check_target
     from privacyfunnel.errors import ParameterError

@@ -50,7 +50,7 @@ def sign(
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Sign the two public files of a release; audit and estimate verify it with --signed-by."""
+    """Sign the protocol and the table of a release; audit and estimate verify it with --signed-by."""
     from privacyfunnel.mechanisms.protocol_file import find_protocol
     from privacyfunnel.mechanisms.signatures import fingerprint, load_private_key
     from privacyfunnel.mechanisms.signatures import sign as sign_files

@@ -22,6 +22,7 @@ GOOD, COARSE, USELESS = "good", "coarse", "useless"
 GOOD_ERROR, MOST_ERROR = 0.02, 0.2  # of a share, on average: from ±20 points on, shares say nothing
 MOST_PUBLIC_ERROR = 0.05  # where everybody gets the files, and nobody can ask
 FEWEST_REAL = 0.05  # of the rows that show their own values
+MOST_MERGED = 0.1  # of the rows whose label is not named
 LEAST_INFORMATION, LITTLE_KEPT, MUCH_KEPT = 0.001, 0.02, 0.5  # of H(X); the first is as good as nothing
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 3.0)  # that are tried as advice
 SECONDS = 2.0  # for each trial
@@ -36,6 +37,7 @@ class Verdict:
     error: float | None  # of a share, on average; None where that is not known, or shares are not its use
     real: float | None  # of the rows that show their own values; None where sets of values are published
     kept: float  # of the information
+    merged: float = 0.0  # of the rows, whose label in some column is published as another one
     most_error: float = MOST_ERROR
 
     @property
@@ -45,8 +47,12 @@ class Verdict:
             return USELESS
         if self.error is not None:
             unreal = self.real is not None and self.real < FEWEST_REAL and self.error > GOOD_ERROR
-            return USELESS if self.error > self.most_error or unreal else GOOD if self.error <= GOOD_ERROR else COARSE
-        return USELESS if self.kept < LITTLE_KEPT else GOOD if self.kept >= MUCH_KEPT else COARSE
+            if self.error > self.most_error or unreal:
+                return USELESS
+            return GOOD if self.error <= GOOD_ERROR and self.merged <= MOST_MERGED else COARSE
+        if self.kept < LITTLE_KEPT:
+            return USELESS
+        return GOOD if self.kept >= MUCH_KEPT and self.merged <= MOST_MERGED else COARSE
 
     def __str__(self) -> str:
         """What is expected.
@@ -72,7 +78,8 @@ def judge(found: DesignResult, real: float | None, spec: ReleaseSpec) -> Verdict
         error = min([*errors, *([] if counted is None else [counted.most])], default=None)
     kept = sealed.information / sealed.entropy if sealed.entropy else 1.0
     most = MOST_PUBLIC_ERROR if spec.for_whom == "everybody" else MOST_ERROR
-    return Verdict(error, None if real is None or math.isnan(real) else real, kept, most)
+    merged = max((each.share for each in found.merged), default=0.0)
+    return Verdict(error, None if real is None or math.isnan(real) else real, kept, merged, most)
 
 
 def refuse_useless(found: DesignResult, real: float | None, spec: ReleaseSpec) -> None:

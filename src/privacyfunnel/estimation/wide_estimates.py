@@ -178,7 +178,8 @@ def _table(
     shape, (of_rows, of_decoys), labels = _cell_numbers(sealed, columns, records)
     n = len(release.rows.codes)
     count, variance = release.estimate_counts(of_rows, of_decoys, math.prod(shape))
-    share, spread = count / n, variance / n**2
+    # Where next to nothing is replaced, a row that was may not show in the variance: that of one row is added.
+    share, spread = count / n, (variance + 1.0) / n**2
     if not fixed:
         spread = spread + np.clip(share * (1.0 - share), 0.0, None) / n
     lower, upper = interval(share, Spread(spread, np.zeros_like(spread)), level)

@@ -17,14 +17,23 @@ smallest and largest α/ᾱ that the first sample leaves. Both by the empirical 
 
 .. math:: \text{expectation} \ge \text{mean} - \sqrt{2 V \ln(2/\delta) / n} - 7 b \ln(2/\delta) / (3 (n - 1))
 
-with probability 1 − δ, and likewise above. All bounds hold together with probability 1 − `FAILURE`. The seed is public,
-and anybody can repeat it with a seed of their own.
+with probability 1 − δ, and likewise above.
+
+*Odds near the model's.* W_k(E) is then what those may believe whom the promise covers: with g_k(x) = (1 − a(x)) α/ᾱ and
+their largest and least ratios R_E and r_E, for any number λ,
+
+.. math:: W_k(E) \le \lambda + \sum_x \tilde p(x) \big( (g_k(x) - \lambda)^+ R_E(x) - (\lambda - g_k(x))^+ r_E(x) \big),
+
+since their P(x|E) sums to 1 over x; likewise from below. λ is the mean of g_k in the first sample.
+
+All bounds hold together with probability 1 − `FAILURE`. The seed is public, and anybody can repeat it with a seed of
+their own.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,7 +42,7 @@ from privacyfunnel.arrays import FloatArray, IntArray, WordArray
 from privacyfunnel.errors import GuaranteeError, SizeError
 from privacyfunnel.mechanisms.real_or_synthetic import KEEP_BITS, RealOrSynthetic, SecretEvents
 from privacyfunnel.mechanisms.sampling import KeyStream
-from privacyfunnel.model.published.tree_model import UNIT, TreeModel, round_to_unit
+from privacyfunnel.model.published.tree_model import UNIT, CodeArray, TreeModel, round_to_unit
 
 FAILURE = 1e-10  # of a simulation: the probability that any of its bounds is wrong; a design makes ten at most
 PROOF_SEED = 2  # of the simulation that proves slacks: public, and never that of a draw
@@ -122,16 +131,28 @@ def proposal_shares(model: TreeModel) -> IntArray:
     return round_to_unit(np.ones(len(model.shares)))
 
 
-def listed_slacks(mechanism: RealOrSynthetic) -> DecoySlacks:
-    """The slacks from all combinations of labels."""
-    replaced, shares = ReplacedMass.zero(mechanism), np.zeros(mechanism.classes)
+def listed_slacks(
+    mechanism: RealOrSynthetic, known: Sequence[tuple[WeightedRecords, IntArray]] | None = None
+) -> DecoySlacks:
+    """The slacks from all combinations of labels, which may be `known` with their classes."""
+    plain, replaced, sums = mechanism.events.odds is None, ReplacedMass.zero(mechanism), ClassSums.zero(mechanism)
+    for records, classes in known or _list_classes(mechanism):
+        sums.add(mechanism, records.ratios, classes, records.everybody)
+        if plain:
+            replaced.add(mechanism, records, classes)
+    rates = acceptance_rates(mechanism, sums.shares)
+    if plain:
+        gained, lost = rates.T @ replaced.gained, rates.T @ replaced.lost
+        return DecoySlacks(gained * (1.0 - LISTED_ERROR) - lost * (1.0 + LISTED_ERROR))
+    believed = BelievedMass.start(mechanism, rates, rates, sums.replaced)
+    for records, classes in known or _list_classes(mechanism):
+        believed.add(mechanism, records, classes)
+    return DecoySlacks(believed.bound(mechanism, 0, 0))
+
+
+def _list_classes(mechanism: RealOrSynthetic) -> Iterator[tuple[WeightedRecords, IntArray]]:
     for records in list_records(mechanism.model, mechanism.events):
-        classes = mechanism.classify(records.ratios)
-        replaced.add(mechanism, records, classes)
-        shares += np.bincount(classes, records.everybody, mechanism.classes)
-    rates = acceptance_rates(mechanism, shares)
-    gained, lost = rates.T @ replaced.gained, rates.T @ replaced.lost
-    return DecoySlacks(gained * (1.0 - LISTED_ERROR) - lost * (1.0 + LISTED_ERROR))
+        yield records, mechanism.classify(records.ratios)
 
 
 def simulated_slacks(mechanism: RealOrSynthetic, stream: KeyStream, records: int, spare: float = 1.0) -> DecoySlacks:
@@ -139,16 +160,58 @@ def simulated_slacks(mechanism: RealOrSynthetic, stream: KeyStream, records: int
 
     With a larger `spare` errors are counted as for fewer records, so that another simulation will find no less.
     """
-    model = mechanism.model
-    counts = np.zeros(mechanism.classes)
-    for words in _word_chunks(model, stream, 0, records):
-        counts += np.bincount(mechanism.propose(words)[1], minlength=mechanism.classes)
+    model, sums = mechanism.model, ClassSums.zero(mechanism)
+    for codes in simulate_chunks(model, stream, records):
+        ratios = model.ratios(codes)
+        sums.add(mechanism, ratios, mechanism.classify(ratios), np.full(len(ratios), 1.0 / records))
     counted = int(records / spare**2)
-    low, high = acceptance_bounds(mechanism, counts / records, counted)
-    replaced = ReplacedMass.zero(mechanism)
-    for part in simulate_records(model, mechanism.events, stream, records, records):
-        replaced.add(mechanism, part, mechanism.classify(part.ratios))
-    return DecoySlacks(replaced.bound(mechanism, low, high, records, counted))
+    bounds = acceptance_bounds(mechanism, sums.shares, counted)
+    drawn = simulate_records(model, mechanism.events, stream, records, records)
+    return bound_slacks(mechanism, ((part, mechanism.classify(part.ratios)) for part in drawn), bounds, sums, counted)
+
+
+def bound_slacks(
+    mechanism: RealOrSynthetic,
+    drawn: Iterable[tuple[WeightedRecords, IntArray]],
+    rates: tuple[FloatArray, FloatArray],
+    sums: ClassSums,
+    proof: int,
+) -> DecoySlacks:
+    """The slacks from records and their classes, with errors as of `proof` records, for rates α/ᾱ between these two."""
+    plain = mechanism.events.odds is None
+    mass = ReplacedMass.zero(mechanism) if plain else BelievedMass.start(mechanism, *rates, sums.replaced)
+    number = 0
+    for records, classes in drawn:
+        mass.add(mechanism, records, classes)
+        number += len(classes)
+    if isinstance(mass, BelievedMass):
+        return DecoySlacks(mass.bound(mechanism, number, proof))
+    return DecoySlacks(mass.bound(mechanism, *rates, number, proof))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClassSums:
+    """By class the share of records x ~ p̃, and of those that are replaced."""
+
+    shares: FloatArray
+    replaced: FloatArray
+
+    @classmethod
+    def zero(cls, mechanism: RealOrSynthetic) -> ClassSums:
+        """None yet."""
+        return cls(np.zeros(mechanism.classes), np.zeros(mechanism.classes))
+
+    def add(self, mechanism: RealOrSynthetic, ratios: FloatArray, classes: IntArray, weights: FloatArray) -> None:
+        """Add records of these weights; what is replaced is looked at only where somebody's odds may differ."""
+        self.shares[:] += np.bincount(classes, weights, mechanism.classes)
+        if mechanism.events.odds is not None:
+            self.replaced[:] += np.bincount(classes, weights * left_out(mechanism, ratios, classes), mechanism.classes)
+
+
+def left_out(mechanism: RealOrSynthetic, ratios: FloatArray, classes: IntArray) -> FloatArray:
+    """1 − a(x), rounded once."""
+    keep = mechanism.keep_numerators(ratios, classes)
+    return np.asarray(np.ldexp((np.uint64(1 << KEEP_BITS) - keep).astype(np.float64), -KEEP_BITS))
 
 
 def acceptance_bounds(mechanism: RealOrSynthetic, shares: FloatArray, records: int) -> tuple[FloatArray, FloatArray]:
@@ -186,20 +249,20 @@ class ReplacedMass:
 
     def add(self, mechanism: RealOrSynthetic, records: WeightedRecords, classes: IntArray) -> None:
         """Add these records."""
-        keep = mechanism.keep_numerators(records.ratios, classes)
-        left = np.ldexp((np.uint64(1 << KEEP_BITS) - keep).astype(np.float64), -KEEP_BITS)  # rounded once
+        left = left_out(mechanism, records.ratios, classes)
         rows = np.flatnonzero(left)
         rows = rows[np.argsort(classes[rows], kind="stable")]
         if not len(rows):
             return
         present, starts = np.unique(classes[rows], return_index=True)
-        weights, (e, f) = records.weights[rows] * left[rows][:, None], mechanism.events.pairs.T
-        gained = mechanism.events.ratio * weights[:, f] - weights[:, e]
+        weights, (e, f) = records.weights.T[:, rows] * left[rows], mechanism.events.pairs.T
+        gained = mechanism.events.ratio * weights[f]
+        gained -= weights[e]
         lost = np.maximum(-gained, 0.0)
         np.maximum(gained, 0.0, out=gained)
         for part, sums, squares in ((gained, self.gained, self.squares_gained), (lost, self.lost, self.squares_lost)):
-            sums[present] += np.add.reduceat(part, starts, axis=0)
-            squares[present] += np.add.reduceat(part * part, starts, axis=0)
+            sums[present] += np.add.reduceat(part, starts, axis=1).T
+            squares[present] += np.add.reduceat(np.square(part, out=part), starts, axis=1).T
 
     def bound(
         self, mechanism: RealOrSynthetic, low: FloatArray, high: FloatArray, drawn: int, proof: int
@@ -218,6 +281,61 @@ class ReplacedMass:
         return np.nan_to_num(found, nan=-math.inf)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class BelievedMass:
+    """Sums over records for W_k(E), classes × events, as large and as small as those believe whom a promise covers."""
+
+    rates: tuple[FloatArray, FloatArray]  # the least and the largest α/ᾱ
+    level: FloatArray  # λ, of every class
+    sums: tuple[FloatArray, ...]  # for the largest W: what adds to it, what is taken off, squares; then for the least
+
+    @classmethod
+    def start(cls, mechanism: RealOrSynthetic, low: FloatArray, high: FloatArray, replaced: FloatArray) -> BelievedMass:
+        """None yet, for these rates and replaced shares of classes."""
+        shape = mechanism.classes, len(mechanism.events.members)
+        return cls((low, high), replaced @ low, tuple(np.zeros(shape) for _ in range(6)))
+
+    def add(self, mechanism: RealOrSynthetic, records: WeightedRecords, classes: IntArray) -> None:
+        """Add these records."""
+        events, shares = mechanism.events, mechanism.model.shares
+        left = left_out(mechanism, records.ratios, classes)[:, None]
+        believed = events.believed_ratios(events.ratios(records.ratios, shares), shares)
+        most, least = (ratios * records.everybody[:, None] for ratios in believed)
+        for sums, rates, up, down in ((self.sums[:3], 1, most, least), (self.sums[3:], 0, least, most)):
+            above = left * self.rates[rates][classes] - self.level
+            below = np.maximum(-above, 0.0)
+            np.maximum(above, 0.0, out=above)
+            sums[0][:] += above.T @ up
+            sums[1][:] += below.T @ down
+            sums[2][:] += (above**2).T @ up**2 + (below**2).T @ down**2
+
+    def bound(self, mechanism: RealOrSynthetic, drawn: int, proof: int) -> FloatArray:
+        """Lower bounds of the slacks, as by `ReplacedMass`; drawn = 0: all combinations were listed."""
+        events, level = mechanism.events, self.level[:, None]
+        own = event_weights(mechanism)  # the largest P(x | E) / q(x) under the model, and as believed
+        shares = np.where(events.members, mechanism.model.shares, 0).sum(axis=1) / UNIT
+        believed = everybody_weight(mechanism) / shares
+        found = []
+        for place, sign in ((0, 1.0), (3, -1.0)):
+            more, less, squares = self.sums[place : place + 3]
+            relative = sign * (WEIGHT_ERROR if drawn else LISTED_ERROR)
+            total = level + more * (1.0 + relative) - less * (1.0 - relative)
+            if drawn:
+                largest = self.rates[1].max(axis=0)[:, None]
+                reach = (largest + level) * np.maximum(believed, own)
+                error = bernstein_error(more - less, squares * drawn, reach, proof, failure_term(mechanism))
+                total = total + sign * error
+            found.append(total)
+        e, f = events.pairs.T
+        low = np.maximum(found[1], 0.0)[:, f] * (events.ratio * (1.0 - WEIGHT_ERROR)) - found[0][:, e]
+        return np.nan_to_num(low - np.abs(found[0][:, e]) * WEIGHT_ERROR, nan=-math.inf)
+
+
+def simulate_chunks(model: TreeModel, stream: KeyStream, records: int) -> Iterator[CodeArray]:
+    """So many records x ~ p̃, in chunks."""
+    return (model.sample(words) for words in _word_chunks(model, stream, 0, records))
+
+
 def _word_chunks(model: TreeModel, stream: KeyStream, first: int, records: int) -> Iterator[WordArray]:
     for start in range(first, first + records, CHUNK):
         n = min(CHUNK, first + records - start)
@@ -230,9 +348,15 @@ def event_weights(mechanism: RealOrSynthetic) -> FloatArray:
     return np.asarray((mechanism.events.weights(model.shares) / (proposal_shares(model) / UNIT)).max(axis=1))
 
 
+def everybody_weight(mechanism: RealOrSynthetic) -> float:
+    """The largest p̃(x) / q(x)."""
+    return float((mechanism.model.shares / proposal_shares(mechanism.model)).max())
+
+
 def failure_term(mechanism: RealOrSynthetic) -> float:
     """ln(2/δ), where all bounds of a simulation share its failure probability."""
-    bounds = mechanism.classes * (2 + mechanism.slacks.shape[1])
+    events = mechanism.events
+    bounds = mechanism.classes * (2 + (len(events.pairs) if events.odds is None else 2 * len(events.members)))
     return math.log(2.0 * bounds / FAILURE)
 
 

@@ -18,6 +18,9 @@ largest probability that this allows, and at most a_k:
 
 So the promise holds at every record that can ever occur, listed or not, if the stated slacks σ are not above the true
 ones, which `decoy_slacks.py` proves. Records that the model rules out are always replaced.
+
+A promise for everybody whose odds differ from the model's by a factor γ at most puts the largest r_E and the least r_F
+that they may believe in the place of r_E and r_F (docs/theory.md, Theorem 80).
 """
 
 from __future__ import annotations
@@ -38,6 +41,7 @@ from privacyfunnel.mechanisms.mechanism import DescribableProtocol, Mechanism
 from privacyfunnel.mechanisms.sampling import KeyStream, RandomWords
 from privacyfunnel.model.comparisons import Comparisons
 from privacyfunnel.model.credal.credal_sets import CredalSets
+from privacyfunnel.model.credal.odds_range import OddsRange
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.protocols.channel_protocol import Labels
@@ -68,12 +72,13 @@ class SecretEvents:
     members: BoolArray  # events × secrets
     pairs: IntArray  # ordered: the first may be at most ρ times as likely as the second
     ratio: float  # ρ ≤ e^ε
+    odds: OddsRange | None = None  # by how much somebody's odds may differ from the model's
 
     @classmethod
     def from_promise(cls, promise: Promise, secrets: int, attributes: int) -> SecretEvents:
         """The events of a promise about everybody, whoever looks at the table and knows no record's values."""
         blocks = list(promise.group_pairs(secrets, attributes, sees_secret=False))
-        others = promise.population is not None or promise.components is not None or promise.odds is not None
+        others = promise.population is not None or promise.components is not None
         if len(blocks) != 1 or blocks[0].known or others:
             raise ParameterError(
                 "Real or synthetic records keep promises about everybody under one model, such as LIP and LDP; "
@@ -85,7 +90,8 @@ class SecretEvents:
                 f"Real or synthetic records keep promises that compare both ways alike; {promise.name} does not. "
                 "Promise LIP or LDP, or publish fewer columns by another method."
             )
-        return cls(blocks[0].groups, np.concatenate([pairs, pairs[:, ::-1]]), float_below(exp_below(promise.epsilon)))
+        both = np.concatenate([pairs, pairs[:, ::-1]])
+        return cls(blocks[0].groups, both, float_below(exp_below(promise.epsilon)), promise.odds)
 
     def weights(self, shares: IntArray) -> FloatArray:
         """p̃(s | E), events × secrets: each is a quotient of two integers, rounded once."""
@@ -95,7 +101,7 @@ class SecretEvents:
     def ratios(self, ratios: FloatArray, shares: IntArray) -> FloatArray:
         """r_E(x) = P(x | E) / p̃(x), n × events, from r_s(x); sums are made in the order of the secrets."""
         weights, n = self.weights(shares), len(ratios)
-        found = np.empty((n, len(self.members)))
+        found = np.empty((len(self.members), n)).T  # an event's numbers lie together
         for event, members in enumerate(self.members):
             inside = np.flatnonzero(members)
             if len(inside) == len(members):
@@ -107,6 +113,25 @@ class SecretEvents:
                 for s in inside[1:]:
                     found[:, event] += weights[event, s] * ratios[:, s]
         return found
+
+    def believed_ratios(self, by_event: FloatArray, shares: IntArray) -> tuple[FloatArray, FloatArray]:
+        """The largest and the least r_E(x) of those whom the promise covers, up to RATIO_ERROR, from that of the model.
+
+        With odds within γ: γr/(1 + (γ − 1)pr), whose logarithm changes with that of r by a factor of at most 1; and
+        r/(γ − (γ − 1)pr), for which it is at most γ, hence the last line.
+        """
+        if self.odds is None:
+            return by_event, by_event
+        p = np.where(self.members, shares, 0).sum(axis=1) / UNIT
+        if self.odds.factor is None:
+            low = np.where(p < 1.0, 0.0, 1.0)
+            return np.broadcast_to(1.0 / p, by_event.shape), np.broadcast_to(low, by_event.shape)
+        gamma = float(self.odds.factor)
+        with np.errstate(invalid="ignore"):
+            held = np.minimum(by_event * p, 1.0)
+            high = np.minimum(gamma * by_event / (1.0 + (gamma - 1.0) * held), 1.0 / p)
+            low = by_event / (gamma - (gamma - 1.0) * held) * max(1.0 - 2.0 * gamma * RATIO_ERROR, 0.0)
+        return high, low
 
 
 class UnlistedMechanism(Mechanism):
@@ -240,12 +265,12 @@ class RealOrSynthetic(UnlistedMechanism):
     def keep_numerators(self, ratios: FloatArray, classes: IntArray) -> WordArray:
         """a(x) over 2^63."""
         events = self.events
-        by_event = events.ratios(ratios, self.model.shares)
+        high, low = events.believed_ratios(events.ratios(ratios, self.model.shares), self.model.shares)
         found = self.largest[classes] / UNIT
         below = events.ratio * (1.0 - RATIO_ERROR)
         with np.errstate(invalid="ignore"):
             for pair, (e, f) in enumerate(events.pairs.tolist()):
-                excess = by_event[:, e] * (1.0 + RATIO_ERROR) - by_event[:, f] * below
+                excess = high[:, e] * (1.0 + RATIO_ERROR) - low[:, f] * below
                 if len(self.model.attributes) > 30:
                     excess += TINY * (1.0 + below)
                 rows = np.flatnonzero(excess > 0)

@@ -99,7 +99,7 @@ class Applied(ShowsFacts):
         promise, secret = self.sealed.promise, " & ".join(self.sealed.domain.secret_columns)
         if self.measured is None:
             why = self.unmeasured or f"these rows do not carry {secret}"
-            return f"not measured: {why.rstrip('.')}. What was certified is certified for the rows of the design"
+            return f"not measured: {why.rstrip('.')}. What was certified is certified {self.certified_for}"
         found = self.measured
         size = f"{promise.name} ε = {format_epsilon(found.epsilon)}"
         together = f" together {found.includes}" if found.includes else ""
@@ -109,16 +109,21 @@ class Applied(ShowsFacts):
         return f"{size}{together}, within the {found.allowed:g} {self._allowed_for}, in exact arithmetic"
 
     @property
+    def certified_for(self) -> str:
+        """For whom the protocol file certifies its ε."""
+        return "for the rows of the design" if self.sealed.model is None else "to whoever believes the published model"
+
+    @property
     def _allowed_for(self) -> str:
         asked = self.spec.allowed_epsilon is not None
-        return "asked for these rows" if asked else "promised for the rows of the design"
+        return "asked for these rows" if asked else f"promised {self.certified_for}"
 
     @property
     def notice(self) -> str:
         """What is said publicly of rows that another ε holds for, or none: by what was asked, not by what was found."""
         promise, secret = self.sealed.promise, " & ".join(self.sealed.domain.secret_columns)
         certified = f"{promise.name} ε = {format_number(promise.epsilon)} about {secret} was certified for other rows."
-        if self.spec.accept_drift:
+        if self.spec.accept_drift and self.sealed.model is None:
             return f"{certified} These are published whatever leaks on them: nothing is promised about them."
         if self.measured is None or self.measured.allowed <= promise.epsilon:
             return ""

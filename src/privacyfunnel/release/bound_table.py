@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from privacyfunnel.arrays import IntArray
-from privacyfunnel.errors import ColumnError, SizeError, TableError
+from privacyfunnel.errors import ColumnError, ParameterError, SizeError, TableError
 from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.exact_arithmetic import ExactLeak
 from privacyfunnel.mechanisms.kept_leakage import kept_leakage
@@ -182,6 +182,11 @@ class BoundTable:
         published in their stead, or that they are left out. It is compared with the promise, or with another `epsilon`.
         Where a row stands for several, the column `counts` says for how many.
         """
+        if epsilon is not None and self.sealed.model is not None:
+            raise ParameterError(
+                f"rows drawn by a published model keep its ε, to whoever believes it; ε = {epsilon:g} was asked for. "
+                f"Leave out {hint('epsilon')}, or design with it."
+            )
         strange = bool(self.encoding.unknown_rows.rows)
         left_out = strange and unknown == DROP
         of_model = self.sealed.model is not None and not keep and not left_out

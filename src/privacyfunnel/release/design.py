@@ -37,11 +37,11 @@ from privacyfunnel.spec import ReleaseSpec
 from privacyfunnel.spec.checks import find_source
 from privacyfunnel.spec.fields import OUTCOMES
 from privacyfunnel.spec.keywords import accept_older_keywords, combine, require_spec
+from privacyfunnel.tables.coding.contingency import Contingency, MergedLabels
 
 if TYPE_CHECKING:
     from privacyfunnel.designs.interface import Progress
     from privacyfunnel.release.ledger.ledger_file import Entry
-    from privacyfunnel.tables.coding.contingency import Contingency
     from privacyfunnel.tables.coding.encoding import Encoding
     from privacyfunnel.tables.readers.table_files import TableSource
     from privacyfunnel.tables.readers.table_interface import Table
@@ -67,6 +67,7 @@ class DesignResult:
     fitted: FittedModel | FittedWideModel | None = (
         None  # the model that it was made from, and the table by its labels; the owner's own
     )
+    merged: tuple[MergedLabels, ...] = ()  # columns of which a model names some labels only; the owner's own
     wide: WideDesign | None = None  # what records that are real or synthetic keep, where they are
     protocol_file: Path | None = None  # where it was written, and what its codes stand for
     codebook: Path | None = None
@@ -253,7 +254,7 @@ def design_from_counts(
     Where columns are `kept` beside what is published, the promise is about both together.
     """
     asked = spec.options(progress)
-    begun = time.monotonic()
+    begun, counted = time.monotonic(), contingency
     why_not, alone = "", None
     fitted: FittedModel | FittedWideModel | None = None
     wide: WideDesign | None = None
@@ -302,7 +303,8 @@ def design_from_counts(
         model=None if fitted is None else fitted.model,
     )
     seconds = time.monotonic() - begun
-    return DesignResult(sealed, joint, choice, options, seconds, found.worth, why_not, alone, fitted, wide)
+    merged = () if fitted is None else MergedLabels.compare(counted, contingency)
+    return DesignResult(sealed, joint, choice, options, seconds, found.worth, why_not, alone, fitted, merged, wide)
 
 
 def _named_orders(orders: Orders, joint: Joint) -> Orders:

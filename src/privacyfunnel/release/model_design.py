@@ -104,9 +104,11 @@ def fit_model(table: Contingency, spec: ReleaseSpec) -> FittedModel:
             f"Labels are found through noise for ε of at most {LARGEST_TOTAL}; it is {format_number(promise.epsilon)}. "
             f"Name labels in a domain file ({hint('domain', 'domain.json')}), or use a smaller ε."
         )
-    noise, fewest = noise_source(spec), _fewest_rows(spec)
+    noise, fewest, codings = noise_source(spec), _fewest_rows(spec), list(table.published.codings)
     if spec.domain_file is not None:
         noisy = _count_given(table, budget, noise)
+    elif all(budget.names_all(coding) and not coding.edges for coding in (*table.secret.codings, *codings)):
+        noisy = _count_given(table.recode(_product(codings)), budget, noise)
     elif len(table.published.codings) == 1:
         noisy = _find_one(_fill(table), budget, noise, fewest)
     else:
@@ -189,7 +191,7 @@ def _make_budget(table: Contingency, spec: ReleaseSpec) -> _Budget:
         )
     if total / 2 < Fraction(1, 1000):
         raise _few_rows(f"ε = {format_number(whole)} leaves no ε for a model", f"Try {hint('epsilon', 0.1)}")
-    return _Budget(total, int(table.weights.sum()), fixed)
+    return _Budget(total, int(table.weights.sum()), fixed, spec.public_labels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +201,11 @@ class _Budget:
     total: Fraction
     rows: int
     fixed: Fraction | None
+    public: tuple[str, ...] = ()  # columns of which it is public which labels occur
+
+    def names_all(self, coding: Coding) -> bool:
+        """Whether all labels of a column are public."""
+        return bool(coding.edges) or coding.column in self.public
 
     def for_cells(self, cells: int, spent: Fraction = Fraction(0)) -> Fraction:
         """ε for so many counts of labels that are public."""
@@ -233,10 +240,11 @@ def _count_given(table: Contingency, budget: _Budget, noise: Noise) -> _NoisyTab
 def _find_one(table: Contingency, budget: _Budget, noise: Noise, fewest: Mapping[str, int]) -> _NoisyTable:
     """The counts of one column, which say themselves which labels are public; all others are counted as one."""
     epsilon, coding = budget.for_counts_and_labels, table.published.codings[0]
-    for_others = Fraction(0) if coding.edges else epsilon * FOR_OTHERS
+    for_others = Fraction(0) if budget.names_all(coding) else epsilon * FOR_OTHERS
     inner = noise((epsilon - for_others) / 2)
     counted, _ = _noisy(table.weights, inner, None)
-    rows, columns = LabelTests(inner.rate, budget.total).find(table.weights, counted, (False, bool(coding.edges)))
+    given = all(map(budget.names_all, table.secret.codings)), budget.names_all(coding)
+    rows, columns = LabelTests(inner.rate, budget.total).find(table.weights, counted, given)
     columns &= _enough_rows(coding, counted[rows].sum(axis=0), fewest)
     others, variance = np.zeros((int(rows.sum()), 0), dtype=np.int64), np.zeros((int(rows.sum()), 0))
     if for_others:
@@ -267,16 +275,17 @@ def _find_several(table: Contingency, budget: _Budget, noise: Noise, fewest: Map
     source = noise(for_labels / 2 / len(variable.codings))
     tests = LabelTests(source.rate, budget.total, DELTA / len(variable.codings))
     rows = np.zeros(len(table.weights), dtype=bool)
+    secrets_given = all(map(budget.names_all, table.secret.codings))
     codings = []
     for j, coding in enumerate(variable.codings):
         pair = np.zeros((len(rows), len(coding.labels)), dtype=np.int64)
         np.add.at(pair.T, variable.combos[:, j], table.weights.T)
         counted, _ = _noisy(pair, source, None)
-        found, columns = tests.find(pair, counted, (False, bool(coding.edges)))
+        found, columns = tests.find(pair, counted, (secrets_given, budget.names_all(coding)))
         columns &= _enough_rows(coding, counted[found].sum(axis=0), fewest)
         left = budget.rows - int(counted[np.ix_(found, columns)].sum())
         noise_left = math.sqrt(found.sum() * columns.sum() * noise_variance(source.rate))
-        others = left >= max(few_rows(budget.rows), SURE_OF_OTHERS * noise_left)
+        others = not budget.names_all(coding) and left >= max(few_rows(budget.rows), SURE_OF_OTHERS * noise_left)
         codings.append(_show(coding, columns, counted[found].sum(axis=0), others, budget)[0])
         rows |= found
     coarse = table.recode(_product(codings))
@@ -375,7 +384,7 @@ def _show(coding: Coding, kept: BoolArray, totals: IntArray, others: bool, budge
     missing = None
     if coding.missing is not None and kept[coding.missing]:
         missing = labels.index(coding.labels[coding.missing])
-    rest = len(labels) if others else int(totals[kept].argmax())
+    rest = None if budget.names_all(coding) else len(labels) if others else int(totals[kept].argmax())
     shown = replace(coding, labels=(*labels, *([unique_label(OTHER, labels)] * others)), missing=missing, rest=rest)
     return shown, kept
 

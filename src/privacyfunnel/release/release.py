@@ -284,8 +284,10 @@ class Release(PublishedTable):
             *(self.suspected if to_owner else ()),
             "A second release of the same rows, or several rows about one person, can leak more than their ε added; "
             "an audit with the other protocols computes it.",
-            _belief_statement(promise, secret, columns, "the published model" if self.sealed.model else "this table"),
         ]
+        if promise.for_any_belief or self.sealed.model is None:
+            where = "the published model" if self.sealed.model else "this table"
+            found.append(_belief_statement(promise, secret, columns, where))
         if self.sealed.model is not None:
             leak, known = self.findings.table_leak, ""
             if leak is not None:

@@ -175,7 +175,7 @@ def sanitise(
         The column or columns to publish, randomised.
     epsilon, promise
         `"lip"` (a belief that starts from the prior moves by a factor of e^ε at most), `"ldp"` (any two secrets make a
-        record likely within e^ε of each other) or `"srlip"` (lip, also against those who know some published values),
+        record likely within e^ε of each other) or `"srlip"` (lip, also to those who know some published values),
         with its `epsilon`; or a promise as a value, `LIP(1)`.
     use
         What the table is to be best for: `Information()`, `Statistics()`, `Balanced()`, `Values()`, `Distance()`, or

@@ -137,14 +137,14 @@ def check_wide(table: Contingency, spec: ReleaseSpec) -> None:
             f"At most {MOST_COLUMNS} columns are published together; these are {len(codings)}. With so many, each has "
             "little of ε. Publish those that are needed."
         )
-    given = spec.domain_file is not None
-    if promise.epsilon > LARGEST_TOTAL and not given:
+    given = {*spec.public_labels} if spec.domain_file is None else {*spec.secret, *spec.publish}
+    if promise.epsilon > LARGEST_TOTAL and not given >= {*spec.secret, *spec.publish}:
         raise ParameterError(
             f"Labels are found through noise for ε of at most {LARGEST_TOTAL}; it is {format_number(promise.epsilon)}. "
             f"Name labels in a domain file ({hint('domain', 'domain.json')}), or use a smaller ε."
         )
     for coding in (*table.secret.codings, *codings):
-        _refuse_many_labels(Attribute(coding.column, coding.labels), given)
+        _refuse_many_labels(Attribute(coding.column, coding.labels), coding.column in given)
 
 
 def fit_wide(table: Contingency, spec: ReleaseSpec) -> FittedWideModel:
@@ -154,9 +154,17 @@ def fit_wide(table: Contingency, spec: ReleaseSpec) -> FittedWideModel:
     epsilon = _model_epsilon(spec, total, rows)
     table = table if given else _fill_bins(table)
     coded = code_table(table)
-    kinds = [GIVEN if given else BINNED if coding.edges else FOUND for coding in table.published.codings]
+    kinds = [
+        GIVEN
+        if given or (coding.column in spec.public_labels and not coding.edges)
+        else BINNED
+        if coding.edges
+        else FOUND
+        for coding in table.published.codings
+    ]
+    secrets_given = given or {*spec.secret} <= {*spec.public_labels}
     try:
-        fit = fit_wide_model(coded, epsilon, total, noise_source(spec), (given, kinds))
+        fit = fit_wide_model(coded, epsilon, total, noise_source(spec), (secrets_given, kinds))
     except FewRowsError as error:
         raise _few_rows_error(str(error), rows, total) from None
     model = WideModel(

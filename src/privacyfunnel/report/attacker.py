@@ -154,8 +154,8 @@ def _commonest_and_rarest(beliefs: Sequence[Belief]) -> list[Belief]:
     return [beliefs[i] for i in sorted(by_share)]
 
 
-def worst_sentence(shown: AttackerView, secret: str) -> str:
-    """The worst case on this table, in one or two sentences."""
+def worst_sentence(shown: AttackerView, secret: str, believer: str) -> str:
+    """The worst case for the believer of the prior, in one or two sentences."""
     b = shown.worst
     if b.highest is None and not shown.has_limit:
         return ""
@@ -164,15 +164,15 @@ def worst_sentence(shown: AttackerView, secret: str) -> str:
         allowed = f" The promise allows {format_percent(b.most, up=True)}."
     after, before = format_percent(b.top, up=True), format_percent(b.prior)
     return (
-        f"Somebody who sees a person's published record, and knows nothing else of them, is at most {after} sure that "
-        f"their {secret} is {b.secret}. Before, it was {before}.{allowed}"
+        f"Somebody who {believer}, sees a person's published record, and knows nothing else of them, is at most "
+        f"{after} sure that their {secret} is {b.secret}. Before, it was {before}.{allowed}"
     )
 
 
 def guessing_sentence(found: GuessingRates, secret: str) -> str:
     """How often a guess is right."""
     return (
-        f"The best guess of a person's {secret} is right in {format_percent(found.blind)} of cases without a record, "
+        f"Their best guess of a person's {secret} is right in {format_percent(found.blind)} of cases without a record, "
         f"{format_percent(found.published, up=True)} with the published record, and "
         f"{format_percent(found.original)} with the original record."
     )
@@ -193,21 +193,26 @@ def people_sentences(found: Linkage, secret: str, columns: str) -> list[str]:
             f"in about {average} of cases, and in about {most} for whoever is found most easily."
         )
     said.append(
-        f"Who is in the table is not protected, nor is {columns}. What is protected is {secret}: from a person's "
-        "record nobody learns more about it than the table of this page says."
+        f"Who is in the table is not protected, nor is {columns}. What a record tells about {secret} is limited, for "
+        "those whom the first table of this page names."
     )
     return said
 
 
-def annex_rows(found: Linkage, shown: AttackerView, secret: str, columns: str, factor: str) -> list[tuple[str, str]]:
+def annex_rows(
+    found: Linkage, shown: AttackerView, secret: str, columns: str, factor: str, believer: str
+) -> list[tuple[str, str]]:
     """The three criteria of the Article 29 Working Party (WP216): the first two measured, the third bounded."""
     alone, link, _ = [*people_sentences(found, secret, columns), "", ""][:3]
     linked = f"Measured. {link}" if found.found is not None else "Not measured: too many possible records."
-    inferred = f"Bounded: no record changes the probability of a value of {secret} by more than a factor of {factor}"
+    inferred = (
+        f"Bounded for somebody who {believer}: no record changes the probability of a value of {secret} by more than "
+        f"a factor of {factor}; others are in the first table of this page"
+    )
     guess = shown.guessing
     if guess is not None:
         inferred += (
-            f". The best guess is right in {format_percent(guess.blind)} of cases without a record and in "
+            f". Their best guess is right in {format_percent(guess.blind)} of cases without a record and in "
             f"{format_percent(guess.published, up=True)} with it"
         )
     return [

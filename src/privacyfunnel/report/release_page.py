@@ -177,7 +177,7 @@ def _attacker_fields(release: Release, found: AttackerView) -> dict[str, Any]:
     if found.worst.highest is None:
         notes.append(statements.output_limit_statement(sealed, release.method))
     return {
-        "lead": worst_sentence(found, secret),
+        "lead": worst_sentence(found, secret, statements.believer(sealed)),
         "attacker_notes": notes,
         "attacker": beliefs_bars(found, secret),
         "beliefs": found.beliefs,
@@ -205,7 +205,7 @@ def _board_fields(release: Release, attacker: AttackerView, estimates: AnalystVi
         "errors": error_table(estimates),
         "groups": group_errors(estimates, release.rows),
         "people": people_sentences(linkage, secret, columns),
-        "annex": annex_rows(linkage, attacker, secret, columns, factor),
+        "annex": annex_rows(linkage, attacker, secret, columns, factor, statements.believer(sealed)),
     }
 
 
@@ -250,6 +250,6 @@ def _destinations(release: Release) -> list[tuple[str, str]]:
         ("files for everybody", public),
         ("files for you alone", owner),
     ]
-    trust = "Until now only you hold the table. It was randomised here; whoever receives it need not be trusted."
+    trust = "Until now only you hold the table. It was randomised here; the first table says who can learn how much."
     stays = "" if noisy else f" {to_sentence(files)[:-1]} can give secrets away, and stay here."
     return [*found, ("trust", f"{trust}{stays}")]

@@ -103,7 +103,7 @@ def meaning(sealed: SealedProtocol) -> str:
 def scope_answers(release: Release) -> list[tuple[str, str]]:
     """Who can learn how much, for the owner: believers of the prior, who knows better, and who reads the file."""
     found = [(each.who, each.answer) for each in release.findings.attackers]
-    return [*found, (f"somebody who also reads {PROTOCOL}", _file_answer(release.design.sealed, release.noise_spent))]
+    return [*found, (f"the same who also read {PROTOCOL}", _file_answer(release.design.sealed, release.noise_spent))]
 
 
 def public_scope_answers(sealed: SealedProtocol) -> list[tuple[str, str]]:
@@ -111,7 +111,7 @@ def public_scope_answers(sealed: SealedProtocol) -> list[tuple[str, str]]:
     return [
         *(_model_answers(sealed) or [("the rows of this table", _rows_answer(sealed, sealed.promise.epsilon))]),
         ("the population they were sampled from", _population_answer(sealed) or "Not promised."),
-        (f"somebody who also reads {PROTOCOL}", "Yes.") if sealed.has_noisy_design else OTHER_ROWS,
+        ("the same, reading every file and knowing all other rows", "Yes.") if sealed.has_noisy_design else OTHER_ROWS,
     ]
 
 
@@ -152,7 +152,7 @@ def _file_answer(sealed: SealedProtocol, spent: float) -> str:
         whole = sealed.promise.epsilon + design if sealed.model is None else sealed.total_epsilon
         before = ", and so were others before it" if spent else ""
         most = format_factor(whole + spent)
-        return f"Yes, by a factor of at most {most}: the file was computed from noisy counts{before}."
+        return f"By a factor of {most} where the above is promised: the file was computed from noisy counts{before}."
     return (
         "No. The file was computed from exact counts. Somebody who knows all other rows can compute a person's secret "
         "from it, and the table alone may tell them something. It is readable by you only. Give it to people you "
@@ -160,14 +160,16 @@ def _file_answer(sealed: SealedProtocol, spent: float) -> str:
     )
 
 
+def believer(sealed: SealedProtocol) -> str:
+    """Whose beliefs the figures are about."""
+    if sealed.model is not None:
+        return "believes the published model"
+    return f"knows the {'noisy counts of the protocol' if sealed.has_noisy_design else 'shares in the table'}"
+
+
 def prior_statement(sealed: SealedProtocol) -> str:
     """Where beliefs start."""
-    source = "noisy counts that the protocol was computed from" if sealed.has_noisy_design else "table"
-    source = source if sealed.model is None else "published model"
-    return (
-        f"Before the publication, an attacker's best estimate is the share of each value of {secret_name(sealed)} in "
-        f"the {source}. A published record changes it within the limits shown here."
-    )
+    return f"These figures are for somebody who {believer(sealed)}, and sees one published record."
 
 
 def output_limit_statement(sealed: SealedProtocol, method: str) -> str:
@@ -218,7 +220,7 @@ def publication_statement(sealed: SealedProtocol, *, drawn: bool) -> str:
     if not sealed.mechanism.lists_inputs:
         return (
             f"Each record is published as it is, or a synthetic one in its place, drawn from the model in {PROTOCOL}; "
-            "nobody can tell which."
+            "no row says which it is."
         )
     replaced = f"{column_names(sealed)} of each record {_was(sealed)} replaced at random"
     if drawn:
@@ -235,13 +237,14 @@ def _promise_fact(sealed: SealedProtocol, note: str) -> tuple[str, str, str]:
 def public_facts(sealed: SealedProtocol) -> list[tuple[str, str, str]]:
     """The figures at the top of a public page."""
     factor = f"× {format_factor(sealed.total_epsilon)} at most"
-    return [_promise_fact(sealed, f"about {secret_name(sealed)}"), ("change of a belief", factor, "")]
+    whose = f"of somebody who {believer(sealed)}"
+    return [_promise_fact(sealed, f"about {secret_name(sealed)}"), ("change of a belief", factor, whose)]
 
 
 def facts(release: Release, attacker: AttackerView, analyst: AnalystView) -> list[tuple[str, str, str]]:
     """The figures at the top of the owner's page."""
     worst, factor = attacker.worst, format_factor(release.design.sealed.total_epsilon)
-    found = [_promise_fact(release.design.sealed, f"limits every change of belief to ×\N{NO-BREAK SPACE}{factor}")]
+    found = [_promise_fact(release.design.sealed, f"limits beliefs to ×\N{NO-BREAK SPACE}{factor}; for whom: below")]
     if attacker.has_limit or worst.highest is not None:
         moves = f"{format_percent(worst.prior)} → {format_percent(worst.top, up=True)}"
         found.append(("worst case", moves.replace(" %", "\N{NO-BREAK SPACE}%"), f"probability of {worst.secret}"))
@@ -261,7 +264,7 @@ def readme_lead(release: Release) -> str:
     sealed = release.design.sealed
     kept = f" {format_names(release.kept)}: published unchanged." if release.kept else ""
     return (
-        f"{release.rows:,} records. {column_names(sealed)} {_was(sealed)} randomised so that a record says little "
+        f"{release.rows:,} records. {column_names(sealed)} {_was(sealed)} randomised to limit what a record tells "
         f"about {secret_name(sealed)}, which is not published.{kept}"
     )
 

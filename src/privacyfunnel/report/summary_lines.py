@@ -23,11 +23,13 @@ from privacyfunnel.formatting import format_epsilon, format_factor, format_perce
 from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.names import OTHER, format_names, unique_label
+from privacyfunnel.names import format_names
 from privacyfunnel.release.findings.rare_values import FEW, format_rare_values
+from privacyfunnel.report.statements import believer
 
 if TYPE_CHECKING:
     from privacyfunnel.release.apply import Applied
+    from privacyfunnel.release.design import DesignResult
     from privacyfunnel.release.release import Release
 
 Line = tuple[str, str]
@@ -91,12 +93,15 @@ def protection_text(sealed: SealedProtocol, joint: Joint, *, average_only: bool 
     bounds = promise.belief_bounds(share, size)
     most = format_percent(bounds[1], up=True)
     grows = "no odds change" if promise.for_any_belief else "no guess grows"
-    said = f"{secret}: {grows} by more than ×{factor} ({joint.secrets[at]}: {format_percent(share)} → at most {most})"
+    whose = "" if promise.population else f", to whoever {believer(sealed)}"
+    example = f"({joint.secrets[at]}: {format_percent(share)} → at most {most})"
+    said = f"{secret}{whose}: {grows} by more than ×{factor} {example}"
     if bounds == (0.0, 1.0) and promise.meaning:  # nothing follows for a single value alone
         where = "among all records" if sealed.model is None else "in the published model"
         said = promise.meaning.format(secret=secret, factor=factor, where=where).rstrip(".")
     people = promise.population
-    whom = "" if people is None else f", also for the population, with {format_percent(people.confidence)} confidence"
+    also = "" if sealed.has_noisy_design else "also "
+    whom = "" if people is None else f", {also}for the population, with {format_percent(people.confidence)} confidence"
     return f"{said}{whom}; {_neighbours_text(sealed)}"
 
 
@@ -164,7 +169,7 @@ def warnings(release: Release) -> list[str]:
         found.append(f"not protected against somebody who knows all other rows; {hint('prior', 'model')} is")
         rare = format_rare_values(release.joint)
         found += [f"{rare}; {hint('merge_rare', FEW)} merges rare values"] if rare else []
-    found += _unnamed_values(release.sealed)
+    found += _unnamed_values(release.design)
     found += [release.findings.poor_model] if release.findings.poor_model else []
     found += [release.findings.knows_better] if release.findings.knows_better else []
     found += [release.sparse] if release.sparse else []
@@ -175,17 +180,16 @@ def warnings(release: Release) -> list[str]:
     return found if more <= 0 else [*found[:MOST_WARNINGS], f"and {more} more, in the report"]
 
 
-def _unnamed_values(sealed: SealedProtocol) -> list[str]:
+def _unnamed_values(design: DesignResult) -> list[str]:
     """That labels which few rows have are not named, where labels were found through noise."""
-    rest = sealed.domain.rest
-    named = [
-        f"{len(at.labels) - 1} of {at.name}"
-        for at in sealed.domain.attributes
-        if rest.get(at.name) == unique_label(OTHER, at.labels[:-1]) == at.labels[-1]
-    ]
-    if not named or not sealed.has_noisy_design:
+    if not design.merged:
         return []
-    return [f"only common values are named ({', '.join(named)}), others become '{OTHER}'; {hint('domain')} names all"]
+    each = [
+        f"{told.merged:,} of {told.labels:,} values of {told.column} ({format_percent(told.share, up=True)} of rows)"
+        for told in sorted(design.merged, key=lambda told: -told.share)
+    ]
+    columns = hint("public_labels", ",".join(told.column for told in design.merged))
+    return [f"rare values were merged: {'; '.join(each)}; {columns} names all, if it is known which values there are"]
 
 
 def drift_text(found: Applied) -> str:
@@ -193,8 +197,8 @@ def drift_text(found: Applied) -> str:
     sealed, secret = found.sealed, " & ".join(found.sealed.domain.secret_columns)
     if found.measured is None:
         why = found.unmeasured or f"these rows do not carry {secret}"
-        certified = format_factor(sealed.certified_total)
-        return f"{secret}: ×{certified} for the rows of the design; on these rows not measured: {why.rstrip('.')}"
+        certified = f"{secret}: ×{format_factor(sealed.certified_total)} {found.certified_for}"
+        return f"{certified}; on these rows not measured: {why.rstrip('.')}"
     size = f"×{format_factor(found.measured.epsilon)} (ε = {format_epsilon(found.measured.epsilon)})"
     allowed = f"×{format_factor(found.measured.allowed)} allowed"
     if found.measured.above:

@@ -68,7 +68,7 @@ def check_model(spec: Spec) -> None:
     refused = {
         "with_shares": (spec.with_shares, "a published model states its rows through noise alone; these are exact"),
         "sees_secret": (spec.sees_secret, "the mechanism of a published model reads only what is published"),
-        "keep": (bool(spec.keep), "a kept column is published as it is, and no ε would cover it"),
+        "keep": (bool(spec.keep), "no ε would cover a column that is published as it is; publish it randomised"),
         "keep_order": (spec.keep_order, "the order of the table may say anything, and no ε would cover it"),
         "average_only": (spec.average_only, "an average alone has no ε that model and records could share"),
     }
@@ -117,6 +117,23 @@ def check_robust(spec: Spec) -> None:
 
 def check_private(spec: Spec) -> None:
     """A domain file is for counts with noise, and says all there is to say of labels and bins."""
+    if spec.public_labels:
+        strange = [name for name in spec.public_labels if name not in (*spec.secret, *spec.publish)]
+        if strange and spec.publish:
+            raise ColumnError(
+                f"{hint('public_labels')} names column '{strange[0]}', which is neither secret nor published. Publish "
+                "it, or leave it out there."
+            )
+        others = {
+            "domain": (spec.domain is not None, "a domain file lists the public labels of every column"),
+            "prior": (not spec.publishes_model, "only a published model finds labels through noise"),
+            "merge_rare": (spec.merge_rare is not None, "it merges what would be named"),
+        }
+        for name, (given, why) in others.items():
+            if given:
+                raise ParameterError(
+                    f"{hint('public_labels')} does not go with {hint(name)}: {why}. Leave one of them out."
+                )
     if spec.domain is None:
         return
     if not spec.is_private_design:
@@ -188,7 +205,7 @@ def check_columns_exist(spec: Spec, columns: Sequence[str]) -> None:
     for field in ("row_id", "person", "counts"):
         used[field] = () if getattr(spec, field) is None else (getattr(spec, field),)
     merged = spec.merge_rare if isinstance(spec.merge_rare, Mapping) else {}
-    rules = {"bins": spec.bins, "ordered": spec.ordered}
+    rules = {"bins": spec.bins, "ordered": spec.ordered, "public_labels": spec.public_labels}
     rules["merge_rare"] = [column for column in merged if column != ALL_COLUMNS]
     for field, names in (used | rules).items():
         for name in names:
@@ -212,8 +229,7 @@ def epsilon_of_factor(factor: float) -> float:
     >>> epsilon_of_factor(1.0), 0.6931 < epsilon_of_factor(2.0) < 0.6932
     (0.0, True)
     """
-    found = math.log(factor)
-    return math.nextafter(found, 0.0) if found > 0 else 0.0  # a logarithm may be rounded up by half a unit
+    return math.floor(math.log(factor) * (1 - 1e-15) * 10**12) / 10**12  # a logarithm may be rounded up by half a unit
 
 
 def find_source(table: Any, query: str | None = None) -> TableSource:

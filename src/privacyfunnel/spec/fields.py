@@ -118,6 +118,7 @@ OPTIONS: Mapping[str, Mapping[str, Option]] = {
     "Private design": {
         "design_epsilon": Option(DESIGN_EPSILON, 0.5, "ε", DESIGNING),
         "domain": Option(ANY_PATH, "domain.json", "FILE", DESIGNING),
+        "public_labels": Option(NAMES, ["state"], "COLUMN", DESIGNING),
         "design_noise": Option(choice("own", "opendp"), "own", commands=DESIGNING),
     },
     READING: {
@@ -163,13 +164,14 @@ HELP: Mapping[str, str] = {
     "allow": "Publish this column although it holds identifiers, free text, days or coordinates; several likewise.",
     "for_whom": "Who gets the files: everybody (all of them may be published, values as such), analysts (they get "
     "protocol.json too, and are trusted with counts) or inside (exact shares as well). Sets what is not given.",
-    "epsilon": "Largest change of a belief about the secret: a factor of e^ε. At ε = 1 a belief of 30 % may become "
-    "74.3 %, at 0.5 49.5 %, at 0.1 33.2 % (docs/choosing.md). For apply: on these rows, if not the protocol's.",
-    "factor": "The same as a factor: 2 means ε = ln 2, so that no belief more than doubles. Default: 2.",
-    "promise": "lip: against everybody; pml: lip, but only how far a belief rises (pml:floor=0.05 for every prior that "
-    "gives each value so much); alip:0.5,1: how far it falls and rises; ldp: between any two secrets (ldp:graded.csv "
-    "with an ε per pair, ldp:line by distance); srlip: lip, also against those who know published values; "
-    "events:groups.csv: groups of values against the rest; each (each:ldp,health=0.5): every secret column by itself.",
+    "epsilon": "Largest change of a belief about the secret that starts from the prior: a factor of e^ε. At ε = 1 a "
+    "belief of 30 % may become 74.3 %, at 0.5 49.5 %, at 0.1 33.2 % (docs/choosing.md). For apply: on these rows.",
+    "factor": "The same as a factor: 2 means ε = ln 2, so that no such belief more than doubles. Default: 2.",
+    "promise": "lip: each secret compared with everybody; pml: lip, but only how far a belief rises (pml:floor=0.05 "
+    "for every prior that gives each value so much); alip:0.5,1: how far it falls and rises; ldp: between any two "
+    "secrets (ldp:graded.csv with an ε per pair, ldp:line by distance); srlip: lip, also to those who know published "
+    "values; events:groups.csv: groups of values against the rest; each (each:ldp,health=0.5): every secret column by "
+    "itself.",
     "prior": "model: a model made from counts with noise, published with the mechanism: all files may be public "
     "and ε covers them together; table: the table's own frequencies, the mechanism is then for the owner alone; "
     "population: those whom the rows are a sample of, by counts with noise. Default: model.",
@@ -214,6 +216,8 @@ HELP: Mapping[str, str] = {
     "accept_drift": "Publish rows on which more leaks than was promised; a notice beside them says so.",
     "design_epsilon": "How much of the whole ε counts with noise get. Default: by expected error.",
     "domain": "The file of public labels and bins, as scan drafts it. Default for a model: labels that many rows have.",
+    "public_labels": "Name every value of this column, since everybody knows which ones there are (states, sexes, age "
+    "groups); several likewise. Default: values that many rows have.",
     "design_noise": "The source of noise: own, or opendp (an extra package).",
     "table": "The table, where no other is named: a file, or with a query a database.",
     "query": "The rows of a database: select … from …",

@@ -113,6 +113,7 @@ class ReleaseSpec:
 
     design_epsilon: float | str | None = None
     domain: Any = None
+    public_labels: Names = ()
     design_noise: str = "own"
 
     table: Any = None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,11 +20,12 @@ from privacyfunnel.designs.wide.replacement_programme import Replacement, solve_
 from privacyfunnel.errors import GuaranteeError
 from privacyfunnel.mechanisms.decoy_slacks import (
     PROOF_SEED,
+    ClassSums,
     DecoySlacks,
-    ReplacedMass,
     WeightedRecords,
     acceptance_bounds,
     acceptance_rates,
+    bound_slacks,
     can_list,
     list_records,
     listed_slacks,
@@ -40,6 +42,7 @@ QUANTILE = 0.95  # of the excess within a class that the programme provides for
 FEWEST_ACCEPTED = 1 / 16  # of proposals, in every class
 DESIGN_RECORDS = 1 << 17  # on which floats choose
 PROOF_RECORDS = 1 << 18, 1 << 20, 1 << 21  # of each sample of the simulation
+SURE = 1 << 30  # records: as if all combinations were listed
 WORTH_LESS_PROOF = 1.02  # times the least inflation, for a proof of fewer records
 MOST_PROOFS = 5  # for each of the two `SPARE`: the failure probability of a simulation is a tenth of 1e-9
 SPARE = 1.25, 2.0  # times the expected error of the proof, by which slacks are stated lower; then what is tried next
@@ -81,15 +84,9 @@ def design_real_or_synthetic(
     """
     numbers = (0,) if can_list(model) else PROOF_RECORDS if proof_records is None else (proof_records,)
     sample = DesignSample.draw(model, promise, classes)
-    replacements = [*(sample.solve(*room) for room in ROOMS), sample.replace_all()]
+    replacements = [*(sample.solve(*room) for room in ROOMS), sample.one_pool(), sample.replace_all()]
     for spare in SPARE:
-        found = [sample.design(each, number, spare) for number in numbers for each in replacements]
-        designs = sorted((design for design in found if design is not None), key=lambda design: design.inflation)
-        least = designs[0].inflation if designs else 0.0
-        cheap = [each for each in designs if each.inflation <= WORTH_LESS_PROOF * least]
-        cheap.sort(key=lambda design: design.proof_records)
-        candidates = [*cheap, *(design for design in designs if design not in cheap)][:MOST_PROOFS]
-        for refined in sample.refine_all(candidates):
+        for refined in sample.refine_all(sample.candidates(replacements, numbers, spare)):
             if sample.prove(refined).fit(refined.mechanism):
                 return replace(refined, mechanism=replace(refined.mechanism, proof_records=refined.proof_records))
     raise GuaranteeError(
@@ -98,7 +95,7 @@ def design_real_or_synthetic(
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class DesignSample:
     """Records on which floats choose, and the classes that they are in."""
 
@@ -134,6 +131,35 @@ class DesignSample:
         k = self.blank.classes
         return Replacement(np.zeros(k), np.ones((k, k)) * self.shares)
 
+    def one_pool(self) -> Replacement:
+        """All records stay with one probability, and synthetic ones are alike for all: they say nothing about anybody,
+        whatever is believed of records, so that W = (1 − a) density and only real records need room."""
+        most = self.excess.max(axis=1)
+        needs = np.bincount(self.classes, most * self.records.everybody, self.blank.classes) / self.shares
+        needs = np.maximum(needs, 1e-9)
+        stay = 1.0 / (1.0 + float(needs @ self.shares) / (self.blank.events.ratio - 1.0))
+        return Replacement(np.full(len(needs), stay), np.outer(self.shares, needs * self.shares))
+
+    @cached_property
+    def excess(self) -> FloatArray:
+        """(r_E − ρ r_F)⁺ of every record and pair, as it may be believed."""
+        events, shares = self.blank.events, self.blank.model.shares
+        high, low = events.believed_ratios(events.ratios(self.records.ratios, shares), shares)
+        first, second = events.pairs.T
+        return np.maximum(high[:, first] - events.ratio * low[:, second], 0.0)
+
+    def candidates(self, replacements: Sequence[Replacement], numbers: Sequence[int], spare: float) -> list[WideDesign]:
+        """Designs by what they keep, the best first, or in its place one that is proved by fewer records."""
+        found = [(each, self.design(each, numbers[-1], spare)) for each in replacements]
+        fits = [(each, design) for each, design in found if design is not None]
+        fits.sort(key=lambda fit: fit[1].inflation)
+        designs = [design for _, design in fits]
+        for number in numbers[:-1] if fits else ():
+            cheap = self.design(fits[0][0], number, spare)
+            if cheap is not None and cheap.inflation <= WORTH_LESS_PROOF * designs[0].inflation:
+                return [cheap, *designs][:MOST_PROOFS]
+        return designs[:MOST_PROOFS]
+
     def design(self, replacement: Replacement, proof_records: int, spare: float) -> WideDesign | None:
         """The design that a replacement leads to, to be proved by so many records; None where none was found."""
         mechanism = self.fit_slacks(replacement, proof_records, spare)
@@ -152,15 +178,15 @@ class DesignSample:
 
     def refine(self, design: WideDesign) -> WideDesign | None:
         """The design with slacks that a simulation as large as the proof, of another seed, supports; None if none."""
-        mechanism: RealOrSynthetic | None = design.mechanism
-        for _ in range(3 if design.proof_records else 0):
-            if mechanism is None:
-                return None
+        if not self.simulated:
+            return design
+        if design.proof_records:
             stream = KeyStream.from_seed(SEEDS[2])
-            found = simulated_slacks(mechanism, stream, design.proof_records, REFINING)
-            if found.fit(mechanism):
-                break
-            mechanism = self.state_slacks(mechanism, np.minimum(found.low, mechanism.slacks / UNIT) * (1.0 - 1e-3))
+            found = simulated_slacks(design.mechanism, stream, design.proof_records, REFINING)
+        else:
+            found = listed_slacks(design.mechanism)
+        low = np.minimum(found.low, design.mechanism.slacks / UNIT) * (1.0 - 1e-3)
+        mechanism = self.state_slacks(design.mechanism, low)
         return None if mechanism is None else self.measure(mechanism, design.proof_records)
 
     def measure(self, mechanism: RealOrSynthetic, proof_records: int) -> WideDesign:
@@ -173,12 +199,14 @@ class DesignSample:
 
     def solve(self, interior: float, fewest: float) -> Replacement:
         """The replacement of classes that the programme advises."""
-        events, model = self.blank.events, self.blank.model
-        ratio, (first, second) = events.ratio, events.pairs.T
-        by_event = events.ratios(self.records.ratios, model.shares)
-        excess = np.maximum(by_event[:, first] - ratio * by_event[:, second], 0.0)
-        sums = np.stack([np.bincount(self.classes, column, self.blank.classes) for column in self.records.weights.T], 1)
-        means = sums / self.shares[:, None]
+        events, shares, everybody = self.blank.events, self.blank.model.shares, self.records.everybody
+        excess, (first, second) = self.excess, events.pairs.T
+        high, low = (  # as it may be believed, with the mean of all records that every belief has
+            np.stack([np.bincount(self.classes, column * everybody, self.blank.classes) for column in ratios.T], 1)
+            / (self.shares[:, None] * np.maximum(everybody @ ratios, 1e-9))
+            for ratios in events.believed_ratios(events.ratios(self.records.ratios, shares), shares)
+        )
+        low[:, ~low.any(axis=0)] = 1.0
         limits = np.zeros((self.blank.classes, len(first)))
         touched = np.zeros(self.blank.classes)
         for k in range(self.blank.classes):
@@ -186,7 +214,7 @@ class DesignSample:
             if len(rows):
                 limits[k] = np.quantile(excess[rows], QUANTILE, axis=0)
                 touched[k] = fewest if excess[rows].any() else 0.0
-        return solve_replacement(self.shares, ratio * means[:, second] - means[:, first], limits, touched, interior)
+        return solve_replacement(self.shares, events.ratio * low[:, second] - high[:, first], limits, touched, interior)
 
     def fit_slacks(self, replacement: Replacement, proof_records: int, spare: float) -> RealOrSynthetic | None:
         """Slacks for a replacement that are below those to which they lead; None where none were found."""
@@ -220,19 +248,13 @@ class DesignSample:
 
     def estimate(self, mechanism: RealOrSynthetic, proof_records: int, spare: float) -> DecoySlacks:
         """What the proof will find at least, as far as this sample tells."""
-        if not proof_records and self.simulated:
-            return listed_slacks(mechanism)
-        replaced = ReplacedMass.zero(mechanism)
-        replaced.add(mechanism, self.records, self.classes)
         if not self.simulated:
-            rates = acceptance_rates(mechanism, self.shares)
-            return DecoySlacks(
-                rates.T @ replaced.gained * (1.0 - 2.0**-25) - rates.T @ replaced.lost * (1.0 + 2.0**-25)
-            )
-        records = int(proof_records / spare**2)
-        return DecoySlacks(
-            replaced.bound(mechanism, *acceptance_bounds(mechanism, self.shares, records), self.simulated, records)
-        )
+            return listed_slacks(mechanism, [(self.records, self.classes)])
+        sums = ClassSums.zero(mechanism)
+        sums.add(mechanism, self.records.ratios, self.classes, self.records.everybody)
+        records = int((proof_records or SURE) / spare**2)
+        rates = acceptance_bounds(mechanism, self.shares, records)
+        return bound_slacks(mechanism, [(self.records, self.classes)], rates, sums, records)
 
     def prove(self, design: WideDesign) -> DecoySlacks:
         """Bounds that are proved, or hold but for the failure probability of a simulation."""

@@ -179,44 +179,6 @@ class TreeModel:
                 found.add(parent)
         return found
 
-    def partial_ratios(self, codes: NDArray[np.integer[Any]], columns: Sequence[int]) -> FloatArray:
-        r"""r_s(x_A) = p̃(x_A | s) / p̃(x_A) of what each record has in some columns A: n × c, from codes n × m.
-
-        To whoever knows x_A already a record has the ratios p̃(x | s, x_A) / p̃(x | x_A) = r_s(x) / r_s(x_A). Columns
-        between those of A and their roots are summed over, from the leaves upwards, label by label; the error is that
-        of `ratios`, counted in the same way.
-        """
-        codes, known = self._check_codes(codes), set(columns)
-        relevant = self._with_ancestors(known)
-        sums = sum(len(self.attributes[j].labels) for j in relevant - known)
-        if len(relevant) > _FACTORS_WITHOUT_UNDERFLOW or 4 * len(relevant) + 2 * sums + len(self.shares) > MOST_FACTORS:
-            raise SizeError(
-                f"Ratios of some columns take at most {_FACTORS_WITHOUT_UNDERFLOW} columns with those that they depend "
-                f"on, and few labels to sum over; these take {len(relevant)} and {sums} labels. Ask for fewer."
-            )
-        found = np.empty((len(codes), len(self.shares)))
-        for start in range(0, len(codes), _CHUNK >> 3):
-            part = slice(start, start + (_CHUNK >> 3))
-            found[part] = self._partial_likelihoods(codes[part], known, relevant)
-        return self._divide_by_mean(found)
-
-    def _partial_likelihoods(self, codes: NDArray[np.integer[Any]], known: set[int], relevant: set[int]) -> FloatArray:
-        """p̃(x_A | s). A message is n × 1 × c where the parent's label is known, else n × labels of the parent × c."""
-        likelihood = np.ones((len(codes), 1, len(self.shares)))
-        messages: dict[int | None, FloatArray] = {None: likelihood}
-        for j in (place for place in reversed(self.order) if place in relevant):
-            parent, table = self.parents[j], self.tables[j].transpose(1, 2, 0) / UNIT  # contexts × labels × c
-            below = messages.get(j, likelihood)
-            contexts = np.arange(len(table)) if parent is None or parent not in known else codes[:, parent, None]
-            if j in known:
-                message = table[contexts, codes[:, j, None]] * below
-            else:
-                message = table[contexts, 0] * below[:, :1]
-                for label in range(1, table.shape[1]):
-                    message = message + table[contexts, label] * below[:, label : label + 1]
-            messages[parent] = messages.get(parent, likelihood) * message
-        return messages[None][:, 0]
-
     @cached_property
     def _floats(self) -> FloatArray:
         return self.shares / UNIT

@@ -127,12 +127,15 @@ class FewRowsError(Exception):
 def _show_column(
     attribute: Attribute, found: BoolArray, noisy: IntArray, totals: IntArray, variance: float, given: str
 ) -> tuple[FoundColumn, IntArray]:
-    """The labels that a column publishes, and its counts by these."""
+    """The labels that a column publishes, and its counts by these.
+
+    Whether there is an `other` follows from noisy counts alone, also where every label of the table was found: that
+    some row has a label which was not may be one person's secret.
+    """
     own = tuple(label for label, there in zip(attribute.labels, found, strict=True) if there)
     shown = noisy[:, found]
-    if given == GIVEN or found.all() or not own:
-        commonest = int(shown.sum(axis=0).argmax()) if given == FOUND and own else None
-        return FoundColumn(found, own, commonest), shown
+    if given == GIVEN or (given == BINNED and found.all()) or not own:
+        return FoundColumn(found, own, None), shown
     left = totals - shown.sum(axis=1)
     spread = math.sqrt(variance * len(totals) * (shown.shape[1] + 1))
     if given == BINNED or left.sum() < max(few_rows(int(totals.sum())), SURE_OF_OTHERS * spread):

@@ -118,6 +118,11 @@ def compose_releases(
     first.domain.check_secrets(merges)
     protected = first.domain.secret_columns
     for name, other in sealed:
+        if not other.mechanism.lists_inputs:
+            raise SizeError(
+                f"the leak of several releases is a sum over a list of all outputs, and {name} has none: its records "
+                "are real or synthetic. Treat what several such releases leak together as unbounded."
+            )
         if other.sees_secret and other.domain.secret_columns != protected:
             raise ColumnError(
                 f"a protocol that sees the secret must see {' & '.join(protected)}; {name} sees "

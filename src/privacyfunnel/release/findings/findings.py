@@ -14,8 +14,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar, cast
 
+from privacyfunnel.designs.wide.real_share_bound import bound_real_share
 from privacyfunnel.formatting import finite_or_none, format_factor, format_percent
 from privacyfunnel.mechanisms.mechanism import Mechanism
+from privacyfunnel.mechanisms.real_or_synthetic import RealOrSynthetic
 from privacyfunnel.mechanisms.sealing import SealedProtocol, exact_worst_leak
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import SRLIP
@@ -28,6 +30,7 @@ from privacyfunnel.release.findings.attacker_leaks import (
     measure_linkage,
     side_channel,
 )
+from privacyfunnel.release.findings.known_columns import measure_known_columns
 from privacyfunnel.release.findings.population import AT_A_GLANCE, PopulationBound, population_bound
 from privacyfunnel.release.findings.rare_values import rare_secret_advice, rare_value_advice
 from privacyfunnel.release.findings.sparseness import sparseness_advice
@@ -230,8 +233,15 @@ class Findings:
     @cached_property
     def model_quality(self) -> str:
         """How well a model of many columns describes the table; nothing where there is none."""
-        fitted = self._design.fitted
-        return fitted.quality_statement if isinstance(fitted, FittedWideModel) else ""
+        design = self._design
+        if not isinstance(design.fitted, FittedWideModel) or not isinstance(design.sealed.mechanism, RealOrSynthetic):
+            return ""
+        most = format_percent(bound_real_share(design.sealed.mechanism), up=True)
+        kept = format_percent(0.0 if design.wide is None else design.wide.real_share)
+        return (
+            f"{design.fitted.quality_statement}; {kept} of its records stay as they are, and no protocol with this "
+            f"promise leaves more than {most} of them"
+        )
 
     @property
     def poor_model(self) -> str:
@@ -242,6 +252,8 @@ class Findings:
     @cached_property
     def known_columns(self) -> SideChannel | None:
         """What leaks to somebody who knows some of the columns, under the prior of the promise."""
+        if isinstance(self._design.sealed.mechanism, RealOrSynthetic):
+            return measure_known_columns(self._design.sealed.mechanism, self._design.joint)
         return side_channel(self._design.joint, self._design.sealed.mechanism, SIDE_SECONDS)
 
     @cached_property

@@ -249,3 +249,24 @@ def count_variable(
     found = UnknownRows(int(counts[positions < 0].sum()), strange)
     index = CellIndex(cells, positions, [coder.size for coder in coders])
     return Variable(tuple(codings), freeze(combos)), index, positions, found
+
+
+@dataclass(frozen=True, slots=True)
+class MergedLabels:
+    """How many labels of a column are published as another one, and how many rows have them: the owner's own."""
+
+    column: str
+    merged: int
+    labels: int
+    share: float  # of the rows
+
+    @classmethod
+    def compare(cls, before: Contingency, after: Contingency) -> "tuple[MergedLabels, ...]":
+        """The columns of a table of which labels are missing in the other."""
+        rows, found = before.weights.sum(axis=0), []
+        for j, (old, new) in enumerate(zip(before.published.codings, after.published.codings, strict=True)):
+            lost = np.array([label not in new.labels for label in old.labels])
+            if lost.any() and not old.edges:
+                share = float(rows[lost[before.combos[:, j]]].sum() / rows.sum())
+                found.append(cls(old.column, int(lost.sum()), len(old.labels), share))
+        return tuple(found)

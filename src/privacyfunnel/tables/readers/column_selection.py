@@ -77,6 +77,8 @@ def find_header_row(rows: Sequence[Sequence[str]], given: int | None = None) -> 
     2
     >>> find_header_row([["name"], ["Ann", "Bob", "7"], ["Cy", "Di", "8"]])
     0
+    >>> find_header_row([["x"], ["a ", " b ", " c"], ["a ", " b ", " d"], ["a ", " b ", " d"]])
+    0
     """
     if given is not None:
         return given - 1
@@ -85,12 +87,12 @@ def find_header_row(rows: Sequence[Sequence[str]], given: int | None = None) -> 
         below = rows[i + 1 : i + 3]
         if len(filled) <= 1:
             continue
-        named = len(filled) == len(row) == len({*filled}) and not any(map(_is_figure, filled))
+        named = len(filled) == len(row) == len({*filled}) and not any(map(_is_no_name, row))
         same = len(below) == 2 and all(len(each) == len(row) for each in below)
         return i if i and named and same and len(row) >= FEWEST_NAMES else 0
     return 0
 
 
-def _is_figure(text: str) -> bool:
-    """Whether the text has a digit in front: a number or a date."""
-    return text[:1].isdigit() or text[:1] in "+-"
+def _is_no_name(text: str) -> bool:
+    """Whether the text has a digit in front, as a number or a date, or a blank, as a part of the label `a | b`."""
+    return text[:1].isdigit() or text[:1] in "+- "
