@@ -35,6 +35,7 @@ from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.published.measurement import MOST_LABELS, CodedTable
 from privacyfunnel.model.published.model_quality import ModelQuality, measure_quality
 from privacyfunnel.model.published.noisy_counts import check_design_epsilon
+from privacyfunnel.model.published.tree_fit import check_zeros, tabulate_zeros
 from privacyfunnel.model.published.wide_fit import (
     BINNED,
     FOUND,
@@ -71,7 +72,7 @@ def is_wide(spec: ReleaseSpec) -> bool:
     """
     if spec.method not in (AUTO, REAL_OR_SYNTHETIC):
         return False
-    if spec.method == REAL_OR_SYNTHETIC:
+    if spec.method == REAL_OR_SYNTHETIC or spec.zeros is not None:
         return True
     if spec.domain is None and len(spec.publish) <= MOST_LISTED_COLUMNS:
         return False
@@ -120,7 +121,13 @@ class FittedWideModel:
 
     @property
     def warning(self) -> str:
-        """That the model is too poor for its ε, where it is."""
+        """That the model is too poor for its ε, or that rows have what it rules out, where it is so."""
+        ruled_out = int((~np.isfinite(self.model.tree.ratios(self.coded.codes)[:, 0])).sum())
+        if ruled_out:
+            return (
+                f"{ruled_out:,} rows have a combination that {hint('zeros')} calls impossible: they are always "
+                "replaced, and no estimate counts them. Correct the rows, or that file"
+            )
         if not self.quality.is_too_poor:
             return ""
         return (
@@ -145,6 +152,10 @@ def check_wide(table: Contingency, spec: ReleaseSpec) -> None:
         )
     for coding in (*table.secret.codings, *codings):
         _refuse_many_labels(Attribute(coding.column, coding.labels), coding.column in given)
+    attributes = [Attribute(coding.column, coding.labels) for coding in codings]
+    check_zeros(attributes, spec.impossible_pairs)
+    if spec.domain_file is not None:
+        tabulate_zeros(attributes, spec.impossible_pairs)
 
 
 def fit_wide(table: Contingency, spec: ReleaseSpec) -> FittedWideModel:
@@ -164,7 +175,7 @@ def fit_wide(table: Contingency, spec: ReleaseSpec) -> FittedWideModel:
     ]
     secrets_given = given or {*spec.secret} <= {*spec.public_labels}
     try:
-        fit = fit_wide_model(coded, epsilon, total, noise_source(spec), (secrets_given, kinds))
+        fit = fit_wide_model(coded, epsilon, total, noise_source(spec), (secrets_given, kinds), spec.impossible_pairs)
     except FewRowsError as error:
         raise _few_rows_error(str(error), rows, total) from None
     model = WideModel(

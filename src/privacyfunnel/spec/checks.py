@@ -134,6 +134,11 @@ def check_private(spec: Spec) -> None:
                 raise ParameterError(
                     f"{hint('public_labels')} does not go with {hint(name)}: {why}. Leave one of them out."
                 )
+    if spec.zeros is not None and (not spec.publishes_model or spec.method not in (None, "auto", "real-or-synthetic")):
+        raise ParameterError(
+            f"{hint('zeros')} is for real or synthetic records under a published model; something else was asked for. "
+            f"Use {hint('prior', MODEL)} and {hint('method', 'auto')}, or leave it out."
+        )
     if spec.domain is None:
         return
     if not spec.is_private_design:

@@ -119,6 +119,7 @@ OPTIONS: Mapping[str, Mapping[str, Option]] = {
         "design_epsilon": Option(DESIGN_EPSILON, 0.5, "ε", DESIGNING),
         "domain": Option(ANY_PATH, "domain.json", "FILE", DESIGNING),
         "public_labels": Option(NAMES, ["state"], "COLUMN", DESIGNING),
+        "zeros": Option(ANY_PATH, "zeros.csv", "FILE", DESIGNING),
         "design_noise": Option(choice("own", "opendp"), "own", commands=DESIGNING),
     },
     READING: {
@@ -218,6 +219,8 @@ HELP: Mapping[str, str] = {
     "domain": "The file of public labels and bins, as scan drafts it. Default for a model: labels that many rows have.",
     "public_labels": "Name every value of this column, since everybody knows which ones there are (states, sexes, age "
     "groups); several likewise. Default: values that many rows have.",
+    "zeros": "A table of two values in each line, in the columns that they belong to, which nobody has together: no "
+    "synthetic row ever has them. They become public. For several columns under a published model.",
     "design_noise": "The source of noise: own, or opendp (an extra package).",
     "table": "The table, where no other is named: a file, or with a query a database.",
     "query": "The rows of a database: select … from …",

@@ -114,6 +114,7 @@ class ReleaseSpec:
     design_epsilon: float | str | None = None
     domain: Any = None
     public_labels: Names = ()
+    zeros: Any = None
     design_noise: str = "own"
 
     table: Any = None
@@ -304,6 +305,13 @@ class ReleaseSpec:
         named = isinstance(self.domain, str | Path)
         found: DomainFile | None = read_domain(Path(self.domain)) if named else self.domain
         return found
+
+    @cached_property
+    def impossible_pairs(self) -> tuple[tuple[tuple[str, str], tuple[str, str]], ...]:
+        """Pairs of a column and a value that nobody has together."""
+        from privacyfunnel.tables.coding.structural_zeros import read_zeros
+
+        return read_zeros(Path(self.zeros)) if isinstance(self.zeros, str | Path) else tuple(self.zeros or ())
 
     @property
     def publishes_model(self) -> bool:
