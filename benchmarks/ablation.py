@@ -524,6 +524,16 @@ def side_channel_bounds() -> None:
     put(dual_bounds.RelaxationBound, dual_bounds.RelaxationBound._side_channel_bounds, lambda self, deadline: iter(()))
 
 
+@without(side_channels.ConditionalEntropyBound._initial_bound)
+def finer_side_channels() -> None:
+    """SRLIP: parts of side channels begin from no bound"""
+    put(
+        side_channels.ConditionalEntropyBound,
+        side_channels.ConditionalEntropyBound._initial_bound,
+        lambda self, asked, part: 0.0,
+    )
+
+
 @without(dual_bounds.RelaxationBound)
 def simpler_problems() -> None:
     """proofs at prices alone, wherever there is something that proves"""

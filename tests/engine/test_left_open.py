@@ -93,10 +93,27 @@ def test_a_part_that_is_never_solved_leaves_the_others_their_turns() -> None:
     assert bound - 4 * SETTINGS.bounds.part_closest * channels.problem.prior_cost <= said[-1]
 
 
+def test_finer_side_channels_bound_a_part_before_it_is_begun() -> None:
+    problem = problem_of(random_joint(3, (2, 2, 2, 3)), SRLIP(0.3))
+    channels = channels_of(problem)
+    left_open = ConditionalEntropyBound(channels, begun)
+    finer_first = channels.division_pairs()
+    for asked in finer_first[:-1]:
+        left_open._start_parts(asked, time.monotonic() + 60.0)
+    floors = 0
+    for asked in (each for each in finer_first if each.all_constraints and each.finer == len(channels.divisions) - 1):
+        for part in channels.parts(asked):
+            floor = left_open._initial_bound(asked, part)
+            exact = split(part.problem, gap=1e-6, time_limit=60.0)
+            assert floor <= exact.value + 1e-9
+            floors += floor > 0.1 * exact.value
+    assert floors > 0
+
+
 def test_a_part_is_forgotten_once_it_is_as_close_as_it_ever_gets() -> None:
     problem = problem_of(random_joint(1, (2, 2, 3)), SRLIP(0.5))
     made = Made()
-    part = PartRun(InputPart(np.arange(problem.size), 0.5, problem), made)
+    part = PartRun(InputPart(np.arange(problem.size), 0.5, problem), made, 0.0)
     gains = [part.gain]
     while part.gain > 0:
         part.advance(time.monotonic() + 60.0)
@@ -110,10 +127,10 @@ def test_a_part_is_forgotten_once_it_is_as_close_as_it_ever_gets() -> None:
 def test_late_nothing_is_begun() -> None:
     problem = problem_of(random_joint(1, (2, 2, 3)), SRLIP(0.5))
     made = Made()
-    part = PartRun(InputPart(np.arange(problem.size), 1.0, problem), made)
+    part = PartRun(InputPart(np.arange(problem.size), 1.0, problem), made, 0.1)
     part.advance(time.monotonic() - 1.0)
     assert not made.runs
-    assert part.lower_bound == 0.0
+    assert part.lower_bound == 0.1
 
 
 def test_a_run_goes_on_from_where_it_ended(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,6 +23,9 @@ division: a small problem with a value and a bound of its own. What the question
 what it may come to say the sum of their values, and how much of that the bound on the whole would rise is told by the
 multipliers of the programme that takes all questions together. So those parts go on next of which the most may be
 gained per second.
+
+A part has side channels of its own, the finer divisions within its class. What those have said already, taken together
+in the same way, bounds the part before it is begun, and where it is not solved in time.
 """
 
 from __future__ import annotations
@@ -108,6 +111,15 @@ class SideChannels:
                 )
                 parts.append(InputPart(inputs, mass, own))
         return parts
+
+    def finer_divisions(self, known: int) -> list[int]:
+        """The divisions that tell this one, itself first."""
+        return [known, *(j for i, j in self._finer_pairs if i == known)]
+
+    def restrict(self, known: int, part: InputPart) -> SideChannels:
+        """These as they divide one class of the known one."""
+        own = [np.unique(self.divisions[j][part.inputs], return_inverse=True)[1] for j in self.finer_divisions(known)]
+        return SideChannels(part.problem, tuple(division.reshape(-1) for division in own))
 
     @cached_property
     def _finer_pairs(self) -> list[tuple[int, int]]:
@@ -201,8 +213,8 @@ def _first_turn(inputs: int) -> float:
 class PartRun:
     """A part, and how far its run has come; the run is forgotten once it is as close as it ever gets."""
 
-    def __init__(self, part: InputPart, begin: RunFactory) -> None:
-        self.part, self.lower_bound, self.value = part, 0.0, part.problem.prior_cost
+    def __init__(self, part: InputPart, begin: RunFactory, floor: float) -> None:
+        self.part, self.lower_bound, self.value = part, floor, part.problem.prior_cost
         self.seconds = _first_turn(part.problem.size)  # that the next turn may take
         self._begin, self._gap, self._ended = begin, SETTINGS.bounds.part_gap, False
         self._run: Run | None = None
@@ -251,6 +263,11 @@ class ConditionalEntropy:
     def gain(self) -> float:
         return sum(run.gain for run in self.parts)
 
+    def lower_bound_within(self, inputs: IntArray) -> float:
+        """What is left open at least in those of its classes that lie among these inputs."""
+        among = set(inputs.tolist())
+        return sum(run.part.mass * run.lower_bound for run in self.parts if int(run.part.inputs[0]) in among)
+
 
 class ConditionalEntropyBound:
     """Bounds on what a problem with side channels costs."""
@@ -278,12 +295,24 @@ class ConditionalEntropyBound:
 
     def _start_parts(self, asked: DivisionPair, deadline: float) -> None:
         """Have a turn of every part, the heaviest first, as far as there is time."""
-        parts = [PartRun(part, self._begin) for part in self._channels.parts(asked)]
+        parts = [PartRun(part, self._begin, self._initial_bound(asked, part)) for part in self._channels.parts(asked)]
         self._questions.append(ConditionalEntropy(asked, tuple(parts)))
         here = now()
         until = here + SETTINGS.bounds.part_share * (deadline - here)
         for run in sorted(parts, key=lambda run: -run.part.mass):
             run.advance(until)
+
+    def _initial_bound(self, asked: DivisionPair, part: InputPart) -> float:
+        """What the finer questions that were asked say of a part, together."""
+        finer = self._channels.finer_divisions(asked.known)
+        if asked.finer != finer[-1]:
+            return 0.0
+        least = np.zeros((len(finer), len(finer)))
+        for question in self._questions:
+            if question.divisions.known in finer:
+                at = finer.index(question.divisions.known), finer.index(question.divisions.finer)
+                least[at] = max(least[at], question.lower_bound_within(part.inputs) / part.mass)
+        return max(self._channels.restrict(asked.known, part).combine_bounds(least)[0], 0.0) if least.any() else 0.0
 
     def _advance(self, counts: FloatArray, deadline: float) -> None:
         """Have turns of those parts of which the most is gained per second."""
