@@ -94,6 +94,10 @@ class Mechanism(ABC):
         """q(y | input) as one table in floats, where the mechanism is one, its outputs in a list."""
         return None
 
+    def numerators(self, most: int) -> NDArray[Any] | None:
+        """The integers of that table, outputs × inputs, where there are at most so many."""
+        return None
+
     # -- the promise -------------------------------------------------------------------------------------------
 
     @abstractmethod

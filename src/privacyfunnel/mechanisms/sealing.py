@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import singledispatch
 from pathlib import Path
@@ -63,6 +63,7 @@ from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.protocols.channel_protocol import Protocol
 from privacyfunnel.model.protocols.sparse_protocol import SparseProtocol
+from privacyfunnel.model.published.each_model import EachModel
 from privacyfunnel.model.published.table_model import PublishedModel, TableModel
 from privacyfunnel.model.published.wide_model import WideModel
 
@@ -93,6 +94,7 @@ class SealedProtocol(ShowsFacts):
     substitutes: IntArray | None = None  # inputs that stand for values which are not known, where there are any
     shares: ColumnShares | None = None  # of the published columns, where their owner publishes them
     model: PublishedModel | None = None  # the prior that the promise is about, where it is published
+    secret_text: str = field(init=False)  # what is secret, in a sentence
 
     def _facts(self) -> list[tuple[str, str]]:
         secret, asked = " & ".join(self.domain.secret_columns), format_number(self.total_epsilon)
@@ -103,6 +105,17 @@ class SealedProtocol(ShowsFacts):
             ("means", f"a belief of 30 % about {secret} may become {format_percent_range(*beliefs)}"),
             ("kept", f"{format_percent(self.information / self.entropy)} of the information"),
         ]
+
+    def __post_init__(self) -> None:
+        columns = self.domain.secret_columns
+        each = f"each of {', '.join(columns[:-1])} and {columns[-1]}" if self.promise.by_column else None
+        object.__setattr__(self, "secret_text", each or " & ".join(columns))
+
+    @property
+    def secret_sizes(self) -> dict[str, float]:
+        """ε of all that is published together for each of several secrets, where they differ."""
+        sizes, largest = self.promise.own_sizes, self.promise.epsilon
+        return {at: self._add_noise(sizes.get(at, largest)) for at in self.domain.secret_columns if sizes}
 
     @property
     def sees_secret(self) -> bool:
@@ -122,7 +135,7 @@ class SealedProtocol(ShowsFacts):
     def model_joint(self) -> Joint:
         """p̃ as a list of values, where it is published and they are listed."""
         domain, model = self.domain, self.require_model()
-        if not isinstance(model, TableModel):
+        if not isinstance(model, TableModel | EachModel):
             raise SizeError("A joint distribution lists all values of a model; this one has too many. Draw from it.")
         return model.joint(domain.attributes, domain.combos, " & ".join(domain.secret_columns))
 

@@ -311,3 +311,9 @@ def odds_bounds(prior: float, epsilon: float) -> tuple[float, float]:
     """
     factor, other = math.exp(min(epsilon, LARGEST)), 1.0 - prior
     return prior / (prior + other * factor) if prior else 0.0, prior * factor / (prior * factor + other)
+
+
+def float_below(number: Fraction) -> float:
+    """The largest float that is not above a fraction."""
+    nearest = float(number)
+    return nearest if Fraction(nearest) <= number else math.nextafter(nearest, -math.inf)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,10 +13,14 @@ from privacyfunnel.arrays import IntArray
 from privacyfunnel.errors import ParameterError, ProtocolFileError, SizeError
 from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.input_domain import Domain
+from privacyfunnel.model.each_secret import APART
+from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.kept_promise import KeptCounts
+from privacyfunnel.model.published.each_model import EachModel
+from privacyfunnel.model.published.table_model import PublishedModel
 from privacyfunnel.tables.coding.bins import Bins, Grouping
 from privacyfunnel.tables.coding.coders import Coding
-from privacyfunnel.tables.coding.contingency import Variable
+from privacyfunnel.tables.coding.contingency import Contingency, Variable
 from privacyfunnel.tables.coding.grouping_rules import parse_grouping
 from privacyfunnel.tables.coding.merges import Merge, MergeOthers
 from privacyfunnel.tables.readers.column_selection import select_columns
@@ -154,3 +159,20 @@ def _groupings(domain: Domain) -> dict[str, Grouping]:
         return {column: parse_grouping(rule) for column, rule in domain.groupings.items()}
     except ParameterError as error:
         raise ProtocolFileError(f"{error} The file was altered or written by another program: make it again.") from None
+
+
+def group_table(table: Contingency, model: PublishedModel) -> tuple[Joint, IntArray]:
+    """A table's own counts by the groups of a model that list secrets, and which of its values occur in them."""
+    shown = Joint.from_contingency(replace(table, weights=np.ones_like(table.weights)))
+    if isinstance(model, EachModel):
+        rows: dict[str, IntArray] = {}
+        name = APART.join(model.parts)
+        for j, (column, part) in enumerate(model.parts.items()):
+            one = table.select_secret(j)
+            mine = part.group_counts(one.secret_labels, one.weights)
+            rows |= {f"{column} = {label}": row for label, row in mine.items()}
+    else:
+        rows, name = model.group_counts(table.secret_labels, table.weights), shown.secret_name
+    weights = np.array(list(rows.values()))
+    x = np.flatnonzero(weights.sum(axis=0))
+    return Joint(weights[:, x], tuple(rows), shown.attributes, table.combos[x], name), x

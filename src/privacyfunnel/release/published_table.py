@@ -47,6 +47,10 @@ class PublishedTable(ABC):
         found: list[Any] = import_module("privacyfunnel").impute(self, m=m, **how)
         return found
 
+    def regress(self, formula: str, **how: Any) -> Any:
+        """Regression on the original values; see `privacyfunnel.regress`."""
+        return import_module("privacyfunnel").regress(self, formula, **how)
+
     def posterior(self) -> Any:
         """What each record may have been; see `privacyfunnel.posterior`."""
         return import_module("privacyfunnel").posterior(self)

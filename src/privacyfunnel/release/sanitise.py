@@ -240,6 +240,7 @@ def sanitise_file(
     written or recorded: the release says what it would be.
     """
     from privacyfunnel.release.ledger.ledger_file import Ledger, ledger_path
+    from privacyfunnel.release.ledger.noise_draws import noise_counts, record_noise
     from privacyfunnel.release.ledger.repeats import ProtocolText, refuse_repeat
     from privacyfunnel.release.publish import output_text_format, publish
     from privacyfunnel.release.release_contents import write_contents
@@ -282,17 +283,18 @@ def sanitise_file(
     private = spec.is_private_design
     path = into / audience(noisy=private) / PROTOCOL
     noise: list[Entry] = []
+    recorded: list[Path] = []  # designs whose noise is in the ledger
 
     def before_design(counted: Contingency) -> None:
         refuse_repeat(book, counted, spec, source, place.table, salt, trial=trial)
         if private:
-            from privacyfunnel.release.ledger.noise_draws import record_noise
-
             noise.extend(record_noise(book, counted, spec, source, path, salt, trial=trial))
+            recorded.append(path)
 
     with book.open_session() as salt:
-        run = ReleaseRun.start(table, spec, watch, progress, before_design=before_design)
-        if not trial:
-            run.refuse_useless()
+        with noise_counts(recorded):
+            run = ReleaseRun.start(table, spec, watch, progress, before_design=before_design)
+            if not trial:
+                run.refuse_useless()
         protocol = ProtocolText(path, run.sealed.to_text())
         return publish(run.sampler, place, source, protocol, (book, salt), finish, spec=spec, trial=trial)

@@ -1,15 +1,8 @@
-"""The server: pages of sessions, on this machine alone.
-
-Text on pages. Whatever a page shows may hold labels of a table, so all of it is made harmless on its way out.
-
-Escaped, as everywhere; and besides: no character that turns or breaks a line, and no word so long that nothing else has
-room. What must stay as it is, since it comes back with a form or is to be copied, says so.
-"""
+"""The server: pages of sessions, on this machine alone."""
 
 from __future__ import annotations
 
 import os
-import re
 import socket
 from collections.abc import Callable, Mapping
 from importlib.resources import files
@@ -17,8 +10,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup, escape
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
@@ -27,17 +18,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from privacyfunnel.errors import PrivacyFunnelError
-from privacyfunnel.formatting import (
-    format_count,
-    format_epsilon,
-    format_number,
-    format_percent,
-    format_places,
-    format_points,
-)
-from privacyfunnel.hints import word_for_command_line
 from privacyfunnel.report.bars import STYLE
-from privacyfunnel.report.svg import shorten
 from privacyfunnel.studio.choices import Choices, TableFile
 from privacyfunnel.studio.guard import Guard, Keys
 from privacyfunnel.studio.pages import OTHERS, PAGES, WAY
@@ -45,60 +26,9 @@ from privacyfunnel.studio.pages.page_definition import PageRequest, StudioPage
 from privacyfunnel.studio.pages.table_pages import choose_table
 from privacyfunnel.studio.sessions import PrivateFolder, Session, Sessions
 from privacyfunnel.studio.task_pool import DONE, FAILED, STOPPED, Job, TaskPool, fault_message
+from privacyfunnel.studio.text_filters import environment, word_for_form
 from privacyfunnel.tables.readers.formats import FOREIGN, SUFFIXES
 from privacyfunnel.tables.readers.table_files import match_suffix
-
-LONGEST = 120  # letters of a word
-_LONG = re.compile(rf"\S{{{LONGEST + 1},}}")
-_UNSEEN = "\N{REPLACEMENT CHARACTER}"
-
-
-def make_harmless(value: Any) -> Any:
-    r"""A text as a page shows it.
-
-    >>> make_harmless("abc\u202egnp.exe"), len(make_harmless("x" * 10_000)), make_harmless("a\nb")
-    ('abc�gnp.exe', 120, 'a\nb')
-    """
-    if not isinstance(value, str) or isinstance(value, Markup):
-        return value
-    return _LONG.sub(lambda word: shorten(word.group(), LONGEST), _replace_unseen(value))
-
-
-def safe_picture(svg: str) -> Markup:
-    """A picture of ours, whose texts are escaped; what they hold may still turn lines."""
-    return Markup(_replace_unseen(svg))
-
-
-def _replace_unseen(text: str) -> str:
-    return text if text.isprintable() else "".join(c if c.isprintable() or c == "\n" else _UNSEEN for c in text)
-
-
-def shorten_label(value: object, longest: int = LONGEST) -> str:
-    """A label, not too long to stand in a line."""
-    return shorten(str(value), longest)
-
-
-def escape_exactly(value: object) -> Markup:
-    """Escaped and nothing else."""
-    return escape(str(value))
-
-
-def environment(**known: Any) -> Environment:
-    """Templates that show what is harmless."""
-    found = Environment(
-        loader=PackageLoader("privacyfunnel.studio", "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=make_harmless,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    found.filters |= {"brief": shorten_label, "exact": escape_exactly, "drawn": safe_picture}
-    found.filters |= {"percent": format_percent, "points": format_points, "number": format_number}
-    found.filters |= {"epsilon": format_epsilon, "count": format_count, "places": format_places}
-    found.globals |= known
-    return found
-
 
 LARGEST_FORM = 1 << 22  # bytes; a table of ten thousand columns has a form of some hundred kilobytes
 LARGEST_UPLOAD = 1 << 32  # bytes
@@ -146,7 +76,7 @@ class Studio:
         return guard
 
     def render(self, template: str, **said: Any) -> str:
-        return word_for_command_line(self._environment.get_template(f"{template}.html.jinja").render(**said))
+        return self._environment.get_template(f"{template}.html.jinja").render(**said)
 
     async def _entry(self, request: Request) -> Response:
         if not self.keys.spend(request.query_params.get("token", "")):
@@ -188,10 +118,10 @@ class Studio:
             try:
                 page.take(session, form)
             except PrivacyFunnelError as error:
-                sentence = str(error)
+                sentence = error.sentence
             quietly = "application/json" in request.headers.get("accept", "")
             if quietly:
-                return JSONResponse({"sentence": self._name_uploads(session, sentence)})
+                return JSONResponse({"sentence": word_for_form(self._name_uploads(session, sentence))})
             if not sentence:
                 to = form.get("to", page.name)
                 return RedirectResponse(f"/s/{session.name}/{to if to in PAGES else page.name}", 303)
@@ -202,7 +132,7 @@ class Studio:
             said = page.show(session)
             job = page.work(session)
         except PrivacyFunnelError as error:
-            said, job, sentence = {}, None, sentence or str(error)
+            said, job, sentence = {}, None, sentence or error.sentence
             lost = True
         else:
             lost = False
@@ -226,7 +156,7 @@ class Studio:
         try:
             job = page.work(session)
         except PrivacyFunnelError as error:
-            return JSONResponse({"state": FAILED, "heard": 0, "html": self.render("failed", sentence=str(error))})
+            return JSONResponse({"state": FAILED, "heard": 0, "html": self.render("failed", sentence=error.sentence)})
         if job is None:
             return JSONResponse({"state": DONE, "heard": 0, "html": ""})
         return JSONResponse({"state": job.state, "heard": job.heard, "html": self._render_part(session, page, job)})
@@ -255,7 +185,7 @@ class Studio:
             try:
                 page.actions[name](session, await _form(request))
             except PrivacyFunnelError as error:
-                sentence = str(error)
+                sentence = error.sentence
             if sentence:
                 return await self._render_page(session, page, sentence)
             return RedirectResponse(f"/s/{session.name}/{page.name}", 303)
@@ -263,7 +193,7 @@ class Studio:
             try:
                 return await page.views[name](PageRequest(request, session, self.place, self.render))
             except PrivacyFunnelError as error:
-                return HTMLResponse(self.render("failed", sentence=self._name_uploads(session, str(error))), 422)
+                return HTMLResponse(self.render("failed", sentence=self._name_uploads(session, error.sentence)), 422)
         return Response("", 404)
 
     async def _upload(self, request: Request) -> Response:

@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from privacyfunnel.atomic_files import OWNER
-from privacyfunnel.release.release import Release
+from privacyfunnel.atomic_files import OWNER, PUBLIC
 from privacyfunnel.release.release_files import REPORT
 from privacyfunnel.release.sanitise import sanitise_file
 from privacyfunnel.report.summary_lines import summary_lines
@@ -90,17 +89,10 @@ def _code(lines: list[str]) -> dict[str, Any]:
 class PublishedFiles:
     """What was written, and what is to be said of it."""
 
-    rows: int
-    promise: str
-    epsilon: float
-    certified: float
-    kept: float
-    unchanged: float
     lines: tuple[tuple[str, str], ...]  # the five of the command line
-    files: tuple[tuple[Path, str], ...]  # and for whom each is; the table first
+    files: tuple[tuple[str, str], ...]  # in the folder, and for whom each is
     report: Path
     not_promised: tuple[str, ...]
-    command: str
 
 
 def publish(
@@ -109,30 +101,22 @@ def publish(
     """Sanitise the table into the folder that was chosen, with its reports."""
     into = choices.folder
     spec = replace(choices.to_spec(), again=again, force=force, anyway=anyway)
-    repeat = format_command(spec)
     release = sanitise_file(
         choices.table.path,
         spec,
         progress=lambda value, bound: say("proof", (value, bound, 0.0)),
         watch=lambda doing, rows: say("doing", doing),
-        command=repeat,
+        command=format_command(spec),
     )
     return PublishedFiles(
-        rows=release.rows,
-        promise=release.sealed.promise.name,
-        epsilon=release.sealed.total_epsilon,
-        certified=release.sealed.epsilon,
-        kept=release.share_kept,
-        unchanged=release.unchanged,
         lines=tuple(summary_lines(release)),
-        files=tuple(_files(release)),
+        files=tuple(_files(into)),
         report=into / OWNER / REPORT,
         not_promised=release.not_promised_to_owner,
-        command=repeat,
     )
 
 
-def _files(release: Release) -> Iterator[tuple[Path, str]]:
-    for path in (Path(release.table), release.codebook, release.protocol_file, *release.pages):
-        if path is not None:
-            yield path, "you only" if path.parent.name == OWNER else "everybody: publish it"
+def _files(into: Path) -> Iterator[tuple[str, str]]:
+    for name, readers in ((PUBLIC, "everybody: publish it"), (OWNER, "you only")):
+        for path in sorted((into / name).iterdir()):
+            yield f"{name}/{path.name}", readers
