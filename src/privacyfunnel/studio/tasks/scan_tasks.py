@@ -9,7 +9,7 @@ from privacyfunnel.audits.column_groups import measure_column_group
 from privacyfunnel.audits.scan import ColumnScan, Scan, scan
 from privacyfunnel.errors import InputError
 from privacyfunnel.formatting import format_factor, format_percent
-from privacyfunnel.model.belief_bounds import LARGEST
+from privacyfunnel.model.comparisons import LARGEST
 from privacyfunnel.names import format_names
 from privacyfunnel.studio.choices import PUBLISH, SECRET, Choices, TableFile
 from privacyfunnel.studio.task_pool import ProgressReporter
