@@ -88,16 +88,16 @@ def protection_text(sealed: SealedProtocol, joint: Joint, *, average_only: bool 
     size, factor = sealed.certified_total, format_factor(sealed.certified_total)
     if average_only:
         return f"{secret}: on average only; a single record may give it away (×{factor})"
+    whose = "" if promise.population else f", to whoever {believer(sealed)}"
     if promise.by_column:
         own = "".join(f"; {at}: ×{format_factor(size)}" for at, size in sealed.secret_sizes.items())
-        said = f"{secret}: no belief about one of them changes by more than ×{factor}{own}; of several together nothing"
-        return f"{said} is promised; {_neighbours_text(sealed)}"
+        said = f"{secret}{whose}: no belief about one of them changes by more than ×{factor}{own}"
+        return f"{said}; of several together nothing is promised; {_neighbours_text(sealed)}"
     at = int(np.argmax(joint.p_s))
     share = float(joint.p_s[at])
     bounds = promise.belief_bounds(share, size)
     most = format_percent(bounds[1], up=True)
     grows = "no odds change" if promise.for_any_belief else "no guess grows"
-    whose = "" if promise.population else f", to whoever {believer(sealed)}"
     example = f"({joint.secrets[at]}: {format_percent(share)} → at most {most})"
     said = f"{secret}{whose}: {grows} by more than ×{factor} {example}"
     if bounds == (0.0, 1.0) and promise.meaning:  # nothing follows for a single value alone
