@@ -59,7 +59,7 @@ def label_lines(name: str, texts: Sequence[str]) -> list[Line]:
 
 def file_text(release: Release | Applied) -> str:
     """The file, its rows and their order."""
-    order = "in the order of your file" if release.kept_order else "shuffled"
+    order = "in the order of your file, which the promise does not cover" if release.kept_order else "shuffled"
     kept = f"; {format_names(release.kept)} unchanged" if release.kept else ""
     where = f"{release.table}   " if isinstance(release.table, str | Path) else ""
     return f"{where}{release.rows:,} rows, {order}{kept}"
