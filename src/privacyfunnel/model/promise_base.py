@@ -223,6 +223,11 @@ class Promise(ABC):
         return None
 
     @property
+    def composable(self) -> float | None:
+        """By how much it adds to other releases of the same records, made independently of it; None if unbounded."""
+        return None
+
+    @property
     def anything_else(self) -> bool:
         """Whether it is kept for people who have a value that no row has, too: by a row of the protocol for these."""
         return False

@@ -104,6 +104,24 @@ def check_population(spec: Spec) -> None:
     )
 
 
+def check_composable(spec: Spec) -> None:
+    """Releases add up by a mechanism that reads what is published, about one secret at one prior."""
+    others = {
+        "robust": spec.robust is not None,
+        "population": spec.population is not None or spec.prior == POPULATION_PRIOR,
+        "sees_secret": spec.sees_secret,
+        "average_only": spec.average_only,
+        "secret": getattr(spec.secret, "sizes", None) is not None,
+        "method": spec.method not in ("auto", "optimal", "randomised-response"),
+    }
+    for name, given in others.items():
+        if spec.composable is not None and given:
+            raise ParameterError(
+                f"{hint('composable')} is for one secret at one prior, with a mechanism that reads what is published "
+                f"alone; it does not go with {hint(name)}. Leave one of them out."
+            )
+
+
 def check_robust(spec: Spec) -> None:
     """Other odds are covered around one prior, by a mechanism that reads what is published, for every record."""
     if spec.robust is None:
