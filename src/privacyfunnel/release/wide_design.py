@@ -116,7 +116,8 @@ class FittedWideModel:
         return (
             f"the published model guesses {secret} with a loss of {found.log_loss:.3f} nats a row (shares alone "
             f"{found.base:.3f}, a classifier without noise {found.naive_bayes:.3f}); its shares are off by "
-            f"{100 * found.one_way:.2f} points, its tables of two columns by {100 * found.two_way:.1f} %{named}"
+            f"{100 * found.one_way:.2f} points, its tables of two columns by {100 * found.two_way:.1f} % (each count has "
+            f"noise of ±{1.96 * self.fit.noise:,.0f} rows, which grows with the columns){named}"
         )
 
     @property
@@ -141,8 +142,8 @@ def check_wide(table: Contingency, spec: ReleaseSpec) -> None:
     promise, codings = spec.promise_value, table.published.codings
     if len(codings) > MOST_COLUMNS:
         raise ParameterError(
-            f"At most {MOST_COLUMNS} columns are published together; these are {len(codings)}. With so many, each has "
-            "little of ε. Publish those that are needed."
+            f"At most {MOST_COLUMNS} columns are published together; these are {len(codings)}. The ε of the model is "
+            "shared by all of them, so that noise grows with their number. Publish those that are needed."
         )
     given = {*spec.public_labels} if spec.domain_file is None else {*spec.secret, *spec.publish}
     if promise.epsilon > LARGEST_TOTAL and not given >= {*spec.secret, *spec.publish}:

@@ -64,6 +64,7 @@ class WideFit:
     rest: int | None
     delta: Fraction
     few: int  # rows that a label needs about, to be found; 0 where labels were given
+    noise: float  # in rows: the standard deviation of that in every count
 
     def recode(self, table: CodedTable) -> CodedTable:
         """The rows by the labels and groups of the model: for their owner alone."""
@@ -128,7 +129,9 @@ def fit_wide_model(
     measured = measure_edges(coded, tuple(pairs), plan, epsilon, source, fixed, totals)
     tree, rest = _smooth(measured, secret, attributes, None if given[0] else len(pools), impossible)
     delta = Fraction(0) if given[0] and FOUND not in given[1] else DELTA
-    return WideFit(tree, tuple(columns), tuple(named), rest, delta, tests.threshold(1) if delta else 0)
+    return WideFit(
+        tree, tuple(columns), tuple(named), rest, delta, tests.threshold(1) if delta else 0, math.sqrt(variance)
+    )
 
 
 class FewRowsError(Exception):
