@@ -29,6 +29,7 @@ from privacyfunnel.formatting import format_number
 from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.exact_arithmetic import float_below
 from privacyfunnel.mechanisms.input_domain import Domain
+from privacyfunnel.mechanisms.real_or_synthetic import reveal_known
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.joint import Attribute, Joint
 from privacyfunnel.model.promises import Promise
@@ -72,7 +73,7 @@ def is_wide(spec: ReleaseSpec) -> bool:
     """
     if spec.method not in (AUTO, REAL_OR_SYNTHETIC):
         return False
-    if spec.method == REAL_OR_SYNTHETIC or spec.zeros is not None:
+    if spec.method == REAL_OR_SYNTHETIC or spec.zeros is not None or spec.known:
         return True
     if spec.domain is None and len(spec.publish) <= MOST_LISTED_COLUMNS:
         return False
@@ -116,8 +117,8 @@ class FittedWideModel:
         return (
             f"the published model guesses {secret} with a loss of {found.log_loss:.3f} nats a row (shares alone "
             f"{found.base:.3f}, a classifier without noise {found.naive_bayes:.3f}); its shares are off by "
-            f"{100 * found.one_way:.2f} points, its tables of two columns by {100 * found.two_way:.1f} % (each count has "
-            f"noise of ±{1.96 * self.fit.noise:,.0f} rows, which grows with the columns){named}"
+            f"{100 * found.one_way:.2f} points, its tables of two columns by {100 * found.two_way:.1f} % (each count "
+            f"has noise of ±{1.96 * self.fit.noise:,.0f} rows, which grows with the columns){named}"
         )
 
     @property
@@ -176,7 +177,9 @@ def fit_wide(table: Contingency, spec: ReleaseSpec) -> FittedWideModel:
     ]
     secrets_given = given or {*spec.secret} <= {*spec.public_labels}
     try:
-        fit = fit_wide_model(coded, epsilon, total, noise_source(spec), (secrets_given, kinds), spec.impossible_pairs)
+        fit = fit_wide_model(
+            coded, epsilon, total, noise_source(spec), (secrets_given, kinds), spec.impossible_pairs, spec.known
+        )
     except FewRowsError as error:
         raise _few_rows_error(str(error), rows, total) from None
     model = WideModel(
@@ -189,7 +192,7 @@ def fit_wide(table: Contingency, spec: ReleaseSpec) -> FittedWideModel:
 
 def seal_wide(fitted: FittedWideModel) -> tuple[SealedProtocol, WideDesign]:
     """The mechanism for a tree, its slacks proved, and what it keeps."""
-    found = design_real_or_synthetic(fitted.model.tree, fitted.promise)
+    found = design_real_or_synthetic(reveal_known(fitted.model.tree, fitted.promise), fitted.promise)
     told = measure_information(found.mechanism)
     attributes = fitted.model.tree.attributes
     sealed = SealedProtocol(

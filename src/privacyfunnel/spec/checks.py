@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 Spec = Any  # a ReleaseSpec, whose module imports this one
 
 
+SYNTHETIC = "real-or-synthetic"
+
+
 def check_promise(spec: Spec) -> None:
     """One ε, given once; an average alone has none."""
     if spec.factor is not None and spec.epsilon is not None:
@@ -101,6 +104,17 @@ def check_population(spec: Spec) -> None:
 
 def check_robust(spec: Spec) -> None:
     """Other odds are covered around one prior, by a mechanism that reads what is published, for every record."""
+    if spec.known:
+        unpublished = [name for name in spec.known if spec.publish and name not in spec.publish]
+        if unpublished:
+            raise ColumnError(
+                f"{hint('known')} names column '{unpublished[0]}', which is not published. Publish it, or leave it out."
+            )
+        if not spec.publishes_model or spec.robust is not None or spec.method not in (None, "auto", SYNTHETIC):
+            raise ParameterError(
+                f"{hint('known')} is for real or synthetic records under a published model, and does not go with "
+                f"{hint('robust')}; something else was asked for. Leave that out, or {hint('known')}."
+            )
     if spec.robust is None:
         return
     others = {
@@ -134,7 +148,7 @@ def check_private(spec: Spec) -> None:
                 raise ParameterError(
                     f"{hint('public_labels')} does not go with {hint(name)}: {why}. Leave one of them out."
                 )
-    if spec.zeros is not None and (not spec.publishes_model or spec.method not in (None, "auto", "real-or-synthetic")):
+    if spec.zeros is not None and (not spec.publishes_model or spec.method not in (None, "auto", SYNTHETIC)):
         raise ParameterError(
             f"{hint('zeros')} is for real or synthetic records under a published model; something else was asked for. "
             f"Use {hint('prior', MODEL)} and {hint('method', 'auto')}, or leave it out."

@@ -87,6 +87,7 @@ class ReleaseSpec:
     prior: str | None = None
     population: float | str | None = None
     robust: float | str | None = None
+    known: Names = ()
     average: float | None = None
     average_only: bool = False
     sees_secret: bool = False
@@ -187,6 +188,10 @@ class ReleaseSpec:
     def promise_value(self) -> Promise:
         """The promise with its ε; for an average alone the largest ε, and the one that results is stated."""
         plain = self._plain_promise
+        if self.known:
+            from privacyfunnel.model.neighbours import NeighbourPromise
+
+            return NeighbourPromise(plain, self.known)
         if self.robust is None:
             return plain
         from privacyfunnel.model.credal.odds_range import OddsRange
