@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from privacyfunnel import ReleaseSpec, apply, design, estimate, sanitise_file
-from privacyfunnel.audits.black_box_tests import PublishedRows, judge_rows
+from privacyfunnel.audits.black_box_audit import PublishedRows, judge_rows
 from privacyfunnel.designs.wide.real_or_synthetic_design import design_real_or_synthetic
 from privacyfunnel.errors import ColumnError, GuaranteeError, ParameterError, ProtocolFileError, SizeError, TableError
 from privacyfunnel.estimation import weigh

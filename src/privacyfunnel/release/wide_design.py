@@ -27,11 +27,11 @@ from privacyfunnel.designs.wide.real_or_synthetic_design import (
 from privacyfunnel.errors import ColumnError, ParameterError
 from privacyfunnel.formatting import format_number
 from privacyfunnel.hints import hint
-from privacyfunnel.mechanisms.exact_arithmetic import float_below
 from privacyfunnel.mechanisms.input_domain import Domain
 from privacyfunnel.mechanisms.real_or_synthetic import reveal_known
 from privacyfunnel.mechanisms.sealing import SealedProtocol
-from privacyfunnel.model.joint import Attribute, Joint
+from privacyfunnel.model.comparisons import float_below
+from privacyfunnel.model.joint import Attribute, Joint, merge_secrets
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.published.measurement import MOST_LABELS, CodedTable
 from privacyfunnel.model.published.model_quality import ModelQuality, measure_quality
@@ -47,7 +47,6 @@ from privacyfunnel.model.published.wide_fit import (
     fit_wide_model,
 )
 from privacyfunnel.model.published.wide_model import WideModel
-from privacyfunnel.model.secret_merge import merge_secrets
 from privacyfunnel.model.uses.statistics_use import Statistics
 from privacyfunnel.model.uses.use import Information
 from privacyfunnel.release.model_design import LEAST_LEFT, noise_source
@@ -141,6 +140,12 @@ class FittedWideModel:
 def check_wide(table: Contingency, spec: ReleaseSpec) -> None:
     """Refuse a table that no tree is made of, before any noise is drawn."""
     promise, codings = spec.promise_value, table.published.codings
+    if promise.by_column:
+        raise ParameterError(
+            "Real and synthetic records are promised for one secret; several were given, each by itself. Publish one "
+            f"or two columns, use {hint('method', 'optimal')} where combinations are few, or make them one secret with "
+            f"a comma: {hint('secret', ','.join(table.secret.columns))}."
+        )
     if len(codings) > MOST_COLUMNS:
         raise ParameterError(
             f"At most {MOST_COLUMNS} columns are published together; these are {len(codings)}. The ε of the model is "
@@ -281,6 +286,6 @@ def _few_rows_error(why: str, rows: int, total: Fraction) -> ParameterError:
     more = math.ceil(2 * float(total) * 10) / 10
     return ParameterError(
         f"A published model needs more rows, a larger ε or fewer values: {why}, of {rows:,} rows. Try "
-        f"{hint('epsilon', more)}, name labels in a domain file ({hint('domain', 'domain.json')}), publish fewer "
-        f"columns, or use {hint('prior', 'table')}, whose mechanism is for your eyes only."
+        f"{hint('epsilon', more)}, name values that are public knowledge ({hint('public_labels', 'COLUMN')}), publish "
+        f"fewer columns, or use {hint('prior', 'table')}, whose mechanism is for your eyes only."
     )

@@ -201,6 +201,16 @@ class ReleaseSpec:
 
     @property
     def _plain_promise(self) -> Promise:
+        """The promise about the secret, or about each of several."""
+        sizes = getattr(self.secret, "sizes", None)
+        if sizes is None:
+            return self._size_promise(None)
+        from privacyfunnel.model.each_secret import Each
+
+        given = [size for size in sizes.values() if size is not None]
+        return Each.of_columns(self._size_promise(max(given) if len(given) == len(sizes) else None), sizes)
+
+    def _size_promise(self, default: float | None) -> Promise:
         from privacyfunnel.model.promises import find_promise, fixes_epsilon
 
         if not isinstance(self.promise, str):
@@ -217,7 +227,8 @@ class ReleaseSpec:
                 f"A promise needs its ε; none was given. Add {hint('epsilon', 1)}. An average alone promises nothing "
                 f"about the worst record; {hint('average_only')} asks for just that."
             )
-        return find_promise(self.promise, epsilon_of_factor(DEFAULT_FACTOR) if epsilon is None else epsilon)
+        default = epsilon_of_factor(DEFAULT_FACTOR) if default is None else default
+        return find_promise(self.promise, default if epsilon is None else epsilon)
 
     def promise_for(self, joint: Joint) -> Promise:
         """The promise about this table, and about the population it is a sample of where that was asked for."""
