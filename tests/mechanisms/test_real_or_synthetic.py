@@ -349,7 +349,7 @@ def neighbour_model(number: int) -> tuple[TreeModel, list[int]]:
 
 @pytest.mark.parametrize("block", range(2))
 def test_neighbours_who_know_columns_are_covered_in_fractions(block: int) -> None:
-    """P(y | s, x_B) against P(y | x_B), or another secret, for every part B of what is known, every value and output."""
+    """P(y | s, x_B) against P(y | x_B), or another secret, for every part B of what is known."""
     real, plain_breaks = [], 0
     for number in range(block, 24, 2):
         tree, known = neighbour_model(number)
