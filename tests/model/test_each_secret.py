@@ -177,5 +177,5 @@ def test_the_whole_leak_is_that_of_its_definition() -> None:
                 assert wrong > float(alpha) + 1e-9 or missed >= float(beta) - 1e-9
     both = Joint.from_counts([[3, 1], [1, 3], [3, 1], [1, 3]], secret=PAIRS, secret_name="first & second")
     first, second = leak_profiles(seal(Protocol(np.eye(2)), Each(0.7), both).mechanism, Each(0.7), both)
-    assert (first.secret, first.security, first.after) == ("first", 1, Fraction(1, 2))
+    assert (first.secret, first.security, first.after) == ("first", Fraction(1), Fraction(1, 2))
     assert (second.pair, second.security, second.after) == (("x", "y"), Fraction(1, 2), Fraction(3, 4))

@@ -453,10 +453,9 @@ def test_every_sentence_of_the_pages_that_limits_a_belief_names_who_believes_the
 def test_a_refusal_after_noise_was_drawn_says_that_it_counts(tmp_path: Path) -> None:
     people(rows=300).write_csv(tmp_path / "people.csv")
     words = ["sanitise", tmp_path / "people.csv", "-s", "illness", "--publish", "town", "-e", "0.1", "--into"]
-    first = refused(*words, tmp_path / "out")
-    assert "A published model needs more rows" in first
-    assert "Noise was drawn, and counts: the next run needs --again; --try draws none that counts." in first
-    assert "Noise was drawn for the counts of these rows before, once" in refused(*words, tmp_path / "out")
+    counts = "Noise was drawn, and counts: the next run needs --again; --try draws none that counts."
+    refused([*words, tmp_path / "out"], "ParameterError", "A published model needs more rows", counts)
+    refused([*words, tmp_path / "out"], "LedgerError", "Noise was drawn for the counts of these rows before, once")
 
 
 def test_the_work_of_a_draw_is_the_same_whatever_the_secrets_are() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privacyfunnel.formatting import format_factor, format_percent
-from privacyfunnel.model.belief_bounds import factor_bounds, odds_bounds
+from privacyfunnel.model.comparisons import factor_bounds, odds_bounds
 from privacyfunnel.model.promises import LIP
 from privacyfunnel.report.attacker import AttackerView, Belief, attacker_view, beliefs_bars, worst_sentence
 from privacyfunnel.report.release_page import owner_page

@@ -197,7 +197,7 @@ def test_a_repeated_release_is_refused_before_anything_is_solved(
     def solve(*_: object) -> None:
         raise AssertionError("a design was begun")
 
-    monkeypatch.setattr("privacyfunnel.release.release_run.design_from_counts", solve)
+    monkeypatch.setattr("privacyfunnel.release.sanitise.design_from_counts", solve)
     with pytest.raises(LedgerError, match="These rows were released before"):
         pf.sanitise_file(path, replace(spec, into=tmp_path / "two", epsilon=0.3))
     with pytest.raises(AssertionError, match="a design was begun"):

@@ -22,7 +22,7 @@ from privacyfunnel.audits.matched_table import MatchedTable, find_row_order, fra
 from privacyfunnel.audits.noise_audit import NoiseAudit, audit_model_noise, audit_noise
 from privacyfunnel.audits.published_file import FileAudit, audit_file
 from privacyfunnel.errors import ColumnError, GuaranteeError, ParameterError
-from privacyfunnel.formatting import format_epsilon
+from privacyfunnel.formatting import facts_html, format_epsilon
 from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.input_domain import ColumnShares
 from privacyfunnel.mechanisms.kept_leakage import KeptLeakage, kept_columns_error, kept_leakage
@@ -32,8 +32,6 @@ from privacyfunnel.mechanisms.sealing import SealedProtocol, certify, exact_wors
 from privacyfunnel.mechanisms.signatures import Signer, load_signed_protocol
 from privacyfunnel.model.published.each_model import EachModel
 from privacyfunnel.model.published.table_model import PublishedModel, TableModel
-from privacyfunnel.notebook_html import facts_html
-from privacyfunnel.release.domain_coding import group_table
 from privacyfunnel.release.findings.attacker_leaks import SideChannel, side_channel
 from privacyfunnel.release.findings.composition_leakage import (
     CompositionLeak,
@@ -42,7 +40,7 @@ from privacyfunnel.release.findings.composition_leakage import (
     composition_leak,
 )
 from privacyfunnel.release.findings.population import PopulationBound, population_bound
-from privacyfunnel.release.kept_counts import count_rows
+from privacyfunnel.release.kept_counts import count_rows, group_table
 from privacyfunnel.release.output_layout import detect_layout
 from privacyfunnel.release.published_table import PublishedTable
 from privacyfunnel.release.release_files import find_table

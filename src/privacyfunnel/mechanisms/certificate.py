@@ -28,6 +28,7 @@ from privacyfunnel.model.credal.noisy_sample_rule import NoisySampleRule
 from privacyfunnel.model.credal.odds_range import OddsRange
 from privacyfunnel.model.credal.sample_rule import SampleRule, SeenSecretsRule, check_confidence
 from privacyfunnel.model.joint import INT64_TOTAL, Joint
+from privacyfunnel.model.neighbours import NeighbourPromise
 from privacyfunnel.model.promises import Population, PopulationPromise, Promise, RobustPromise, stated_promise
 
 PLACES = 4  # of nats
@@ -104,6 +105,8 @@ def promise_to_json(promise: Promise) -> dict[str, Any]:
         stated["robust"] = str(promise.odds)
     elif promise.composable is not None:
         stated["composable"] = promise.composable
+    elif promise.known_columns:
+        stated["known"] = list(promise.known_columns)
     return stated
 
 
@@ -112,6 +115,8 @@ def promise_from_json(content: Mapping[str, Any], domain: Domain) -> Promise:
     if "priors" not in content:
         plain = stated_promise(content["name"], content["epsilon"], content.get("parameters", {}))
         stated = content.get("population")
+        if "known" in content:
+            return NeighbourPromise(plain, tuple(map(str, content["known"])))
         if "robust" in content:
             return RobustPromise(plain, OddsRange.parse(content["robust"]))
         if "composable" in content:

@@ -23,10 +23,9 @@ from privacyfunnel.mechanisms.draw_tally import DrawTally
 from privacyfunnel.mechanisms.exact_arithmetic import ExactLeak
 from privacyfunnel.mechanisms.sampling import RandomWords
 from privacyfunnel.model.comparisons import Comparisons, Leak
-from privacyfunnel.model.credal.credal_sets import CredalSets
+from privacyfunnel.model.credal.credal_sets import Comparable, CredalSets
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.protocols.channel_protocol import Labels, Protocol
-from privacyfunnel.model.protocols.comparable import Comparable
 from privacyfunnel.model.protocols.sparse_protocol import Measurable, SparseProtocol
 
 LARGEST_TABLE = 1 << 26  # chances that are written out as one table of floats: half a gigabyte

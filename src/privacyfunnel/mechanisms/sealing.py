@@ -23,7 +23,7 @@ from privacyfunnel.errors import (
     ProtocolFileError,
     SizeError,
 )
-from privacyfunnel.formatting import format_epsilon, format_number, format_percent, format_percent_range
+from privacyfunnel.formatting import ShowsFacts, format_epsilon, format_number, format_percent, format_percent_range
 from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.certificate import (
     Certificate,
@@ -57,16 +57,15 @@ from privacyfunnel.mechanisms.protocol_file import (
 )
 from privacyfunnel.mechanisms.real_or_synthetic import RealOrSynthetic
 from privacyfunnel.mechanisms.sampling import KeyStream, WordStream
+from privacyfunnel.model.credal.credal_sets import Comparable
 from privacyfunnel.model.information import entropy
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.protocols.channel_protocol import Protocol
-from privacyfunnel.model.protocols.comparable import Comparable
 from privacyfunnel.model.protocols.sparse_protocol import SparseProtocol
 from privacyfunnel.model.published.each_model import EachModel
 from privacyfunnel.model.published.table_model import PublishedModel, TableModel
 from privacyfunnel.model.published.wide_model import WideModel
-from privacyfunnel.notebook_html import ShowsFacts
 
 # Integers of 64 bits cannot make S and Y exactly independent unless Y says nothing at all. A promise smaller than this
 # is certified at this size, and the certificate says so.
@@ -316,7 +315,7 @@ def seal(
     .. math:: \frac{\sum_z w_E(z) N(z,y)}{\sum_z w_E(z)} \le r \frac{\sum_z w_F(z) N(z,y)}{\sum_z w_F(z)}
        \quad\text{and the reverse},\qquad r \in \mathbb{Q},\ r \le e^{\varepsilon}.
 
-    A promise for a population is checked besides for the worst members of its sets of priors (over_sets.py).
+    A promise for a population is checked besides for the worst members of its sets of priors.
 
     Where rounding alone breaks this, the smallest sufficient sliver of the constant protocol is mixed in, of up to
     2^-most; whoever allows large ones looks at the information that is left. `also_in_floats` asks for a sliver with

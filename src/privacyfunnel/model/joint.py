@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from privacyfunnel.arrays import FloatArray, IntArray, freeze
 from privacyfunnel.errors import DistributionError
-from privacyfunnel.notebook_html import MOST_ROWS, facts_html, table_html
+from privacyfunnel.formatting import MOST_ROWS, facts_html, table_html
 
 Made = TypeVar("Made")
 Found = TypeVar("Found")

@@ -30,8 +30,14 @@ import numpy as np
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.errors import ParameterError, TableError, check_epsilon
 from privacyfunnel.hints import hint
-from privacyfunnel.model.belief_bounds import odds_bounds
-from privacyfunnel.model.comparisons import Comparisons, check_comparison_size, compare_groups, float_below, scale_below
+from privacyfunnel.model.comparisons import (
+    Comparisons,
+    check_comparison_size,
+    compare_groups,
+    float_below,
+    odds_bounds,
+    scale_below,
+)
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promise_base import Promise
 

@@ -24,11 +24,10 @@ from privacyfunnel.errors import ParameterError, check_epsilon
 from privacyfunnel.hints import hint
 from privacyfunnel.model.comparisons import Comparisons, GroupPairs, Leak, compare_groups, float_below
 from privacyfunnel.model.constraints import LinearConstraints
-from privacyfunnel.model.credal.credal_sets import CredalSets
+from privacyfunnel.model.credal.credal_sets import Comparable, CredalSets
 from privacyfunnel.model.credal.odds_range import OddsRange
 from privacyfunnel.model.credal.sample_rule import CredalRule, SampleRule, check_confidence
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.protocols.comparable import Comparable
 
 PROMISES: dict[str, type[Promise]] = {}  # by name; a promise enters when its class is made
 
@@ -226,6 +225,11 @@ class Promise(ABC):
     def composable(self) -> float | None:
         """By how much it adds to other releases of the same records, made independently of it; None if unbounded."""
         return None
+
+    @property
+    def known_columns(self) -> tuple[str, ...]:
+        """Columns of a person that somebody may know beforehand: it is kept for them as well."""
+        return ()
 
     @property
     def anything_else(self) -> bool:

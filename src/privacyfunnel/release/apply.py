@@ -17,13 +17,12 @@ from typing import TYPE_CHECKING, Any
 from privacyfunnel.arrays import IntArray
 from privacyfunnel.atomic_files import begin_file
 from privacyfunnel.errors import GuaranteeError, OutputError, ParameterError, TableError
-from privacyfunnel.formatting import format_epsilon, format_number, format_percent
+from privacyfunnel.formatting import ShowsFacts, format_epsilon, format_number, format_percent
 from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.sampling import RowKey
 from privacyfunnel.mechanisms.sealing import SealedProtocol, certify_at_model
 from privacyfunnel.mechanisms.signatures import Signer, load_signed_protocol, read_signed_text
 from privacyfunnel.model.row_order_leak import OrderLeak
-from privacyfunnel.notebook_html import ShowsFacts
 from privacyfunnel.release.bound_table import BoundTable, TableLeak
 from privacyfunnel.release.findings.kept_columns import KeptColumn, kept_column_statements
 from privacyfunnel.release.private_design import model_scope_statement

@@ -38,7 +38,7 @@ from privacyfunnel.model.published.table_model import (
     pool_secrets,
 )
 from privacyfunnel.names import OTHER, unique_label
-from privacyfunnel.release.domain_coding import group_table
+from privacyfunnel.release.kept_counts import group_table
 from privacyfunnel.spec.kinds import ALL_COLUMNS
 
 if TYPE_CHECKING:

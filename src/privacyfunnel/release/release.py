@@ -10,14 +10,20 @@ from typing import TYPE_CHECKING, Any
 from privacyfunnel.arrays import IntArray
 from privacyfunnel.atomic_files import atomic_file
 from privacyfunnel.designs.curve import Point
-from privacyfunnel.formatting import format_epsilon, format_factor, format_number, format_percent
+from privacyfunnel.formatting import (
+    facts_html,
+    format_epsilon,
+    format_factor,
+    format_number,
+    format_percent,
+    table_html,
+)
 from privacyfunnel.hints import hint, word_for_python
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.row_order_leak import OrderLeak
 from privacyfunnel.model.uses.use import UseValue
-from privacyfunnel.notebook_html import facts_html, table_html
 from privacyfunnel.release.design import DesignResult
 from privacyfunnel.release.findings.findings import Findings
 from privacyfunnel.release.findings.kept_columns import KeptColumn, kept_column_statements
@@ -254,9 +260,13 @@ class Release(PublishedTable):
                 f"the published record{most}; {promise.name} does not cover them, SRLIP does."
             )
         elif len(domain.attributes) > 1 and not promise.guards_known_attributes:
-            known = domain.attributes[0].name
-            cover = f"; {hint('promise', 'srlip')} covers neighbours" if self.sealed.mechanism.lists_inputs else ""
-            found.append(f"A neighbour who knows a person's {known} may learn any amount about their {secret}{cover}.")
+            way = hint("promise", "srlip") if self.sealed.mechanism.lists_inputs else hint("known")
+            found += [
+                f"A neighbour who knows a person's {at.name} may learn any amount about their {secret}; {way} covers "
+                "neighbours."
+                for at in domain.attributes
+                if at.name not in promise.known_columns
+            ][:1]
         if domain.secrets_merged:
             found.append(f"Values of {secret} were merged: which of them it is is not protected.")
         found += kept_column_statements(

@@ -38,8 +38,8 @@ Schema = Mapping[str, Any]
 def field_error(field: str, must: str, got: object) -> ParameterError:
     """The error for a value outside the limits of its field."""
     shown = f"'{got}'" if isinstance(got, str) else got
-    comma = isinstance(got, str) and re.fullmatch(r"[0-9]+,[0-9]+", got.strip())
-    mend = f" Write {hint(field, got.strip().replace(',', '.'))}." if comma and "number" in must else ""
+    comma = "number" in must and re.fullmatch(r"[0-9]+,[0-9]+", str(got).strip())
+    mend = f" Write {hint(field, comma[0].replace(',', '.'))}." if comma else ""
     return ParameterError(f"{hint(field)} must be {must}; got {shown}.{mend}")
 
 

@@ -89,6 +89,7 @@ class ReleaseSpec:
     population: float | str | None = None
     robust: float | str | None = None
     composable: float | None = None
+    known: Names = ()
     average: float | None = None
     average_only: bool = False
     sees_secret: bool = False
@@ -193,6 +194,10 @@ class ReleaseSpec:
             from privacyfunnel.model.composable import ComposablePromise
 
             return ComposablePromise(plain, self.composable)
+        if self.known:
+            from privacyfunnel.model.neighbours import NeighbourPromise
+
+            return NeighbourPromise(plain, self.known)
         if self.robust is None:
             return plain
         from privacyfunnel.model.credal.odds_range import OddsRange

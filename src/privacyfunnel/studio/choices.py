@@ -1,7 +1,7 @@
 """What the owner has chosen so far, as immutable text and numbers; and the request that it makes.
 
 Everything is kept as the command line would be told it, so that the command that repeats a release is read off, not
-made up (`repeat.py`), and the rooms read it by the same functions.
+made up (`tasks/publish_task.py`), and the rooms read it by the same functions.
 """
 
 from __future__ import annotations
@@ -147,6 +147,8 @@ class Choices:
             delimiter=self.dialect.delimiter,
             encoding=self.dialect.encoding,
             decimal=self.dialect.decimal,
+            sheet=self.dialect.sheet,
+            header_row=self.dialect.header_row,
             ledger=self.ledger,
             into=self.folder,
         )

@@ -20,7 +20,7 @@ from privacyfunnel.formatting import format_percent
 from privacyfunnel.release.design import DesignResult, count_table, design_from_counts
 from privacyfunnel.release.kept_counts import count_kept
 from privacyfunnel.release.release import Release
-from privacyfunnel.release.release_run import ReleaseRun
+from privacyfunnel.release.sanitise import ReleaseRun
 from privacyfunnel.report.summary_lines import summary_lines
 from privacyfunnel.studio.choices import Choices
 from privacyfunnel.studio.pictures import LOOSE, Picture, ShareInterval, costs_picture, intervals_picture, is_small
