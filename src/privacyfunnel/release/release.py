@@ -259,9 +259,13 @@ class Release(PublishedTable):
                 f"the published record{most}; {promise.name} does not cover them, SRLIP does."
             )
         elif len(domain.attributes) > 1 and not promise.guards_known_attributes:
-            known = domain.attributes[0].name
-            cover = f"; {hint('promise', 'srlip')} covers neighbours" if self.sealed.mechanism.lists_inputs else ""
-            found.append(f"A neighbour who knows a person's {known} may learn any amount about their {secret}{cover}.")
+            way = hint("promise", "srlip") if self.sealed.mechanism.lists_inputs else hint("known")
+            found += [
+                f"A neighbour who knows a person's {at.name} may learn any amount about their {secret}; {way} covers "
+                "neighbours."
+                for at in domain.attributes
+                if at.name not in promise.known_columns
+            ][:1]
         if domain.secrets_merged:
             found.append(f"Values of {secret} were merged: which of them it is is not protected.")
         found += kept_column_statements(

@@ -115,10 +115,13 @@ def _neighbours_text(sealed: SealedProtocol) -> str:
     who = f"neighbours who know a person's {names[0]}"
     if sealed.promise.guards_known_attributes:
         return f"{who}: covered"
+    if sealed.promise.known_columns:
+        names = format_names(sealed.promise.known_columns)
+        return f"neighbours who know a person's {names}: covered; who know other columns: NOT covered"
     if len(names) == 1 and not sealed.sees_secret:
         return f"{who}: covered, a record tells them nothing new"
-    cover = f" ({hint('promise', 'srlip')} covers them)" if sealed.mechanism.lists_inputs else ""
-    return f"{who}: NOT covered{cover}"
+    way = hint("promise", "srlip") if sealed.mechanism.lists_inputs else hint("known")
+    return f"{who}: NOT covered ({way} covers them)"
 
 
 def _accuracy_text(release: Release) -> str:
