@@ -7,7 +7,7 @@ FAST ?= $(addprefix tests/,model engine mechanisms test_house.py test_rooms.py t
 
 SECONDS_EACH ?= 60
 
-.PHONY: demo studio test test-fast coverage adversary bench fuzz lint docs wheel man clean browser database java
+.PHONY: demo studio test test-fast coverage adversary bench fuzz lint docs wheel man clean browser database java r
 
 demo: $(VENV)/installed
 	$(BIN)/privacyfunnel demo --into demo --force
@@ -18,7 +18,7 @@ studio: $(VENV)/installed-studio
 	$(BIN)/privacyfunnel studio demo/adult.csv
 
 # As many workers as cores: threads of linear algebra would only wait for each other.
-test: $(VENV)/installed-test browser database java
+test: $(VENV)/installed-test browser database java r
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 # Releases through the real interface, and what leaks measured from outside: every option alone and in pairs. Half an hour.
@@ -31,7 +31,7 @@ test-fast: $(VENV)/installed-test
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(FAST)
 
 # Which lines and branches the whole suite runs, also in the processes that it starts; the pages are in build/coverage.
-coverage: $(VENV)/installed-test browser database java
+coverage: $(VENV)/installed-test browser database java r
 	rm -rf build/coverage-data
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m coverage run -m pytest -n $(WORKERS) --dist worksteal
 	$(BIN)/python -m coverage combine --quiet
@@ -82,6 +82,12 @@ java:
 	@command -v java >/dev/null && exit 0; \
 	echo "Installing a Java runtime, on which Spark is tested."; \
 	apt-get update -qq && apt-get install -y -qq default-jre-headless >/dev/null
+
+# docs/estimate.R is tested in a real R. Without recommended packages it installs in some 30 seconds.
+r:
+	@Rscript -e 'library(jsonlite)' >/dev/null 2>&1 && exit 0; \
+	echo "Installing R, in which docs/estimate.R is tested."; \
+	apt-get update -qq && apt-get install -y -qq --no-install-recommends r-base-core r-cran-jsonlite >/dev/null
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)

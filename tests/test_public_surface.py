@@ -19,7 +19,7 @@ errors PrivacyFunnelError InputError GuaranteeError
 scan audit audit_matrix design design_file apply apply_file Applied Sanitiser
 sanitise sanitise_file Release ReleaseSpec DesignResult
 TableSource RowKey DomainFile Merge Bins Dialect Query MergeRare MergeSecrets Effort PublishedTable
-estimate Estimates impute impute_file posterior combine
+estimate Estimates impute impute_file posterior combine regress
 Joint LDP LIP SRLIP Promise Protocol entropy mutual_information
 optimal Optimum randomised_response conditional_reporting curve Curve
 Use Information Values Distance Statistics Balanced Workload funnel Funnel optimal_on_average OnAverage

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from privacyfunnel.designs.optimal.optimum import Optimum, optimal
     from privacyfunnel.designs.optimal.privacy_funnel import Funnel, OnAverage, funnel, optimal_on_average
     from privacyfunnel.errors import GuaranteeError, InputError, PrivacyFunnelError
-    from privacyfunnel.estimation import Estimates, combine, estimate, impute, impute_file, posterior
+    from privacyfunnel.estimation import Estimates, combine, estimate, impute, impute_file, posterior, regress
     from privacyfunnel.mechanisms.sampling import RowKey
     from privacyfunnel.mechanisms.sealing import SealedProtocol, seal
     from privacyfunnel.model.information import entropy, mutual_information
@@ -85,6 +85,7 @@ _MODULES = {
     "impute": "estimation",
     "impute_file": "estimation",
     "posterior": "estimation",
+    "regress": "estimation",
     "SealedProtocol": "mechanisms.sealing",
     "seal": "mechanisms.sealing",
     "entropy": "model.information",
@@ -189,6 +190,7 @@ __all__ = [
     "optimal_on_average",
     "posterior",
     "randomised_response",
+    "regress",
     "sanitise",
     "sanitise_file",
     "scan",

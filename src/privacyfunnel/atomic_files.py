@@ -24,7 +24,7 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryFile
 from typing import Any, BinaryIO, cast
 
-from privacyfunnel.errors import OutputError
+from privacyfunnel.errors import OutputError, make_retryable
 from privacyfunnel.hints import hint
 from privacyfunnel.locks import acquire_lock, defer_signals, lock_folder
 
@@ -279,7 +279,8 @@ def scratch_file(path: Path) -> Iterator[BinaryIO]:
 
 def _write_error(path: Path, error: OSError) -> OutputError:
     if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
-        return OutputError(f"'{path}' was not written: the disk is full. Free some space or write elsewhere.")
+        full = OutputError(f"'{path}' was not written: the disk is full. Free some space or write elsewhere.")
+        return make_retryable(full)
     reason = os.strerror(error.errno).lower() if error.errno else str(error)
     return OutputError(f"'{path}' was not written: {reason}. Choose another place.")
 

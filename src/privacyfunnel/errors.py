@@ -20,12 +20,15 @@ Each message says what must hold, what was found, and what to do. It names colum
 
 import math
 from collections.abc import Callable
+from typing import TypeVar
 
 from privacyfunnel.hints import word_for_python
 
 
 class PrivacyFunnelError(Exception):
     """Anything this library raises on purpose. Python users read it as text; other front ends word `sentence`."""
+
+    retry = False  # whether the same call may succeed later: a server did not answer, a disk was full
 
     def __str__(self) -> str:
         return word_for_python(self.sentence)
@@ -86,6 +89,15 @@ class GuaranteeError(InputError):
 
 class SolverError(PrivacyFunnelError):
     """A solver stopped without a usable answer. This is a fault of the library, not of the input."""
+
+
+Passing = TypeVar("Passing", bound=PrivacyFunnelError)
+
+
+def make_retryable(error: Passing) -> Passing:
+    """The error, marked as one that may pass by itself."""
+    error.retry = True
+    return error
 
 
 def check_epsilon(epsilon: float | str) -> float:

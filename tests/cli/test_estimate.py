@@ -111,7 +111,8 @@ def near(table: dict[str, object], shares: dict[tuple[str, ...], float]) -> None
 
 def test_the_two_public_files_give_the_original_shares_in_text_and_json(people: Path, out: Path) -> None:
     found = told("estimate", *files(out))
-    assert set(found) == {"method", "level", "target", "notes", "tables", "files", "signed_by"}
+    beside = {"regressions", "completed", "files", "signed_by", "run"}
+    assert set(found) == {"method", "level", "target", "notes", "tables", *beside}
     (table,) = found["tables"]
     assert set(table) == {"columns", "group", "rows", "method", "cells", "sums", "notes"}
     assert (table["columns"], table["group"], table["rows"]) == (["colour"], {}, ROWS)
@@ -121,9 +122,9 @@ def test_the_two_public_files_give_the_original_shares_in_text_and_json(people: 
     assert text.stderr == ""
     lines = text.stdout.splitlines()
     assert lines[0] == "Shares in the original table, by maximum likelihood, with 95 % intervals"
-    assert lines[4].split() == ["colour", "share", "from", "to", "count"]
-    assert [line.split()[0] for line in lines[5:8]] == [cell["labels"][0] for cell in table["cells"]]
-    assert lines[5].split()[1] == f"{100 * table['cells'][0]['share']:.2f}"
+    assert lines[5].split() == ["colour", "share", "from", "to", "count"]
+    assert [line.split()[0] for line in lines[6:9]] == [cell["labels"][0] for cell in table["cells"]]
+    assert lines[6].split()[1] == f"{100 * table['cells'][0]['share']:.2f}"
     assert "drawn from a seed" in text.stdout
 
 

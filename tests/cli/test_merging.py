@@ -135,7 +135,7 @@ def test_a_rare_secret_is_pointed_out_with_what_merging_it_gives(
     found = found_by(capsys, "scan", people, "--secret", "job")
     rare = found["rare_secrets"]
     assert "spy" in rare["merged"]
-    assert rare["leaks"]["town"][0] == "inf"
+    assert rare["leaks"]["town"][0] is None
     assert rare["leaks"]["town"][1] < 0.5
     code, text, _ = said(capsys, "scan", people, "--secret", "job")
     assert code == 0

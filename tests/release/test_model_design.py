@@ -190,7 +190,7 @@ def test_what_does_not_go_with_a_model_is_refused() -> None:
         ({"sees_secret": True}, "reads only what is published"),
         ({"average_only": True, "average": 0.1, "epsilon": None}, "no ε that model and records"),
         ({"population": "95%"}, "two priors"),
-        ({"keep": "year"}, "no ε would cover it"),
+        ({"keep": "year"}, "no ε would cover"),
         ({"keep_order": True}, "the order of the table may say anything"),
         ({"bins": {"town": 4}}, "Give some, such as bins"),
         ({"domain": DOMAIN, "merge_secrets": {"ill": ["flu", "gout"]}}, "cannot be merged"),
@@ -448,6 +448,14 @@ def test_every_sentence_of_the_pages_that_limits_a_belief_names_who_believes_the
     assert "to whoever believes the published model: no guess grows" in dict(summary_lines(release))["Protects"]
     facts = [note for _, figure, note in public_facts(release.sealed) if figure.startswith("×")]
     assert facts == ["of somebody who believes the published model"]
+
+
+def test_a_refusal_after_noise_was_drawn_says_that_it_counts(tmp_path: Path) -> None:
+    people(rows=300).write_csv(tmp_path / "people.csv")
+    words = ["sanitise", tmp_path / "people.csv", "-s", "illness", "--publish", "town", "-e", "0.1", "--into"]
+    counts = "Noise was drawn, and counts: the next run needs --again; --try draws none that counts."
+    refused([*words, tmp_path / "out"], "ParameterError", "A published model needs more rows", counts)
+    refused([*words, tmp_path / "out"], "LedgerError", "Noise was drawn for the counts of these rows before, once")
 
 
 def test_the_work_of_a_draw_is_the_same_whatever_the_secrets_are() -> None:

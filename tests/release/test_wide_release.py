@@ -12,9 +12,9 @@ import polars as pl
 import pytest
 
 from privacyfunnel import ReleaseSpec, apply, design, estimate, sanitise_file
-from privacyfunnel.audits.black_box_tests import PublishedRows, judge_rows
+from privacyfunnel.audits.black_box_audit import PublishedRows, judge_rows
 from privacyfunnel.designs.wide.real_or_synthetic_design import design_real_or_synthetic
-from privacyfunnel.errors import ColumnError, GuaranteeError, ParameterError
+from privacyfunnel.errors import ColumnError, GuaranteeError, ParameterError, TableError
 from privacyfunnel.estimation import weigh
 from privacyfunnel.mechanisms.protocol_file import to_text
 from privacyfunnel.mechanisms.real_or_synthetic import RealOrSynthetic
@@ -241,6 +241,50 @@ def test_odds_near_the_models_are_promised_and_a_file_that_claims_more_is_refuse
     content["promise"]["robust"] = "4"
     with pytest.raises(GuaranteeError, match="slacks are not proved"):
         certify_at_model(SealedProtocol.from_text(to_text(content)))
+
+
+ZEROS = "relationship,sex,marital-status\nWife,Male,\nHusband,Female,\nUnmarried,,Married-civ-spouse\n"
+
+
+def test_impossible_combinations_are_never_published(tmp_path: Path) -> None:
+    """Neither as synthetic rows nor where a row of the table has one; and the promise is proved as it was."""
+    (tmp_path / "zeros.csv").write_text(ZEROS)
+    strange = pl.DataFrame({"relationship": ["Husband"] * 40, "sex": ["Female"] * 40})
+    rows = people().select("income", "relationship", "sex", "marital-status", "race")
+    rows = pl.concat([rows, rows.head(40).with_columns(strange.get_columns())])
+    rows.write_csv(tmp_path / "people.csv")
+    words = ["--secret", "income", "--publish", "relationship,sex,marital-status,race", "-e", "2"]
+    out = tmp_path / "out"
+    done = run("sanitise", tmp_path / "people.csv", *words, "--zeros", tmp_path / "zeros.csv", "--into", out)
+    assert done.returncode == 0, done.stderr
+    assert "rows have a combination that --zeros calls impossible" in " ".join(done.stdout.split())
+    published = pl.read_csv(out / "public" / "sanitised.csv")
+    assert {"Husband", "Wife"} & set(published["relationship"])
+    assert published.filter(relationship="Husband", sex="Female").is_empty()
+    assert published.filter(relationship="Wife", sex="Male").is_empty()
+    assert run("audit", out / "public").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "parts"),
+    [
+        ("relationship,sex\nHusband,\n", TableError, ["line 2 names 1"]),
+        ("relationship,sex\n", TableError, ["names none"]),
+        ("relationship,age\nHusband,17\n", ColumnError, ["'age', which is not published"]),
+        ("race,sex\nWhite,Male\nWhite,Female\n", ParameterError, ["leave 'White' of 'race' nothing to occur with"]),
+        ("race,sex,education\nWhite,Male,\n,Male,10th\nWhite,,10th\n", ParameterError, ["close no circle"]),
+    ],
+)
+def test_impossible_combinations_that_no_model_can_have_are_refused(
+    tmp_path: Path, text: str, error: type[Exception], parts: list[str]
+) -> None:
+    (tmp_path / "zeros.csv").write_text(text)
+    with pytest.raises(error) as caught:
+        design(people(), spec(zeros=tmp_path / "zeros.csv"))
+    for part in parts:
+        assert part in str(caught.value)
+    with pytest.raises(ParameterError, match="under a published model"):
+        design(people(), spec(zeros=tmp_path / "zeros.csv", prior="table"))
 
 
 TEXTS = pl.format("text {}", pl.int_range(pl.len()) % 2500)

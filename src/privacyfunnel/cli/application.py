@@ -1,9 +1,11 @@
 """What all commands share: how they start, what they print, and how they fail.
 
 Exit codes: 0 done; 2 the user can mend it, and one sentence says how; 1 ours; 130 interrupted; 143 terminated.
+With --json an error is an object too: its code, sentence and exit code, and whether the same run may succeed later.
 """
 
 import json
+import logging
 import math
 import os
 import signal
@@ -12,10 +14,14 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
+from contextvars import ContextVar
 from copy import copy
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from io import StringIO
 from types import FrameType
 from typing import Annotated, Any, NoReturn, TextIO
+from uuid import uuid4
 
 import typer
 
@@ -34,6 +40,23 @@ UNWINDING = 1.0  # seconds: a second Ctrl-C must not disturb how the first remov
 LINEAR_ALGEBRA = ("OPENBLAS", "OMP", "MKL")  # what numpy may use; it reads this when it is imported
 
 HELP = {"-h", "--help"}
+LOG = logging.getLogger("privacyfunnel")
+
+
+@dataclass(frozen=True)
+class CommandRun:
+    """One run of a command: what its JSON and its log lines name it by."""
+
+    name: str = field(default_factory=lambda: uuid4().hex[:12])
+    began: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+    def to_dict(self) -> dict[str, Any]:
+        seconds = (datetime.now(UTC) - self.began).total_seconds()
+        began = self.began.isoformat(timespec="seconds")
+        return {"id": self.name, "version": __version__, "began": began, "seconds": round(seconds, 3)}
+
+
+_RUN: ContextVar[CommandRun] = ContextVar("run")  # that is under way
 
 # Where typer keeps this class has moved; that the error of a bad parameter is one has not.
 UsageError: type[Any] = typer.BadParameter.__mro__[1]
@@ -49,7 +72,9 @@ app = typer.Typer(
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 
 
-@app.callback(epilog="Start with: privacyfunnel demo. If something breaks, add --debug to see where.")
+@app.callback(
+    epilog="Start with: privacyfunnel demo. If something breaks, add --debug to see where. --log logs to stderr."
+)
 def _privacyfunnel(
     version: Annotated[bool, typer.Option("--version", help="Print the version and leave.", is_eager=True)] = False,
 ) -> None:
@@ -59,8 +84,13 @@ def _privacyfunnel(
 def main(arguments: Sequence[str] | None = None, commands: typer.Typer = app, prog_name: str = "privacyfunnel") -> int:
     """Run a command; the process's exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    debug = "--debug" in words
-    words = [word for word in words if word != "--debug"] or ["--help"]
+    debug, as_json = "--debug" in words, "--json" in words
+    run = CommandRun()
+    _RUN.set(run)
+    if "--log" in words:
+        _log_to_stderr(run)
+    words = [word for word in words if word not in {"--debug", "--log"}] or ["--help"]
+    LOG.info("%s begins", words[0])
     with _record_end_signals() as endings:
         try:
             code = _run(words, commands, prog_name)
@@ -72,10 +102,29 @@ def main(arguments: Sequence[str] | None = None, commands: typer.Typer = app, pr
             sentence, code = _failure(error)
             if not endings:
                 complain(make_printable(sentence, one_line=True))
+                _answer_error(as_json, sentence, code, retry=getattr(error, "retry", False))
     if endings:  # libraries may turn the exception into one of their own, and typer turns it into an exit code
-        complain(f"{ENDINGS[endings[0].name]}. Nothing was left half-written.")
-        return SIGNALLED + endings[0]
-    return code if isinstance(code, int) else 0
+        sentence, code = f"{ENDINGS[endings[0].name]}. Nothing was left half-written.", SIGNALLED + endings[0]
+        complain(sentence)
+        _answer_error(as_json, sentence, code, retry=True)
+    code = code if isinstance(code, int) else 0
+    LOG.info("%s ends with %d after %.1f s", words[0], code, run.to_dict()["seconds"])
+    return code
+
+
+def _log_to_stderr(run: CommandRun) -> None:
+    """Log lines of this run to standard error, for whoever asks for them; a program of one's own has its handlers."""
+    logging.basicConfig(format=f"%(asctime)s %(levelname)s {run.name} %(name)s: %(message)s")
+    LOG.setLevel(logging.INFO)
+
+
+def _answer_error(as_json: bool, sentence: str, code: int, *, retry: bool) -> None:
+    """The error as one JSON object on standard output, where JSON was asked for."""
+    if as_json:
+        kind, colon, message = sentence.partition(": ")
+        told = {"code": kind if colon else "Interrupted", "message": message if colon else sentence}
+        with suppress(PrivacyFunnelError):
+            answer(True, {"error": {**told, "exit": code, "retry": retry}}, "")
 
 
 def _run(words: list[str], commands: typer.Typer, prog_name: str) -> Any:
@@ -122,6 +171,7 @@ def program(commands: typer.Typer = app, prog_name: str = "privacyfunnel") -> No
 def answer(as_json: bool, content: Mapping[str, Any], text: str) -> None:
     """Print what a command found: its content as one JSON object, or its text."""
     if as_json:
+        content = {**content, "run": _RUN.get(CommandRun()).to_dict()}
         text = json.dumps(to_json_value(content), ensure_ascii=False, allow_nan=False)
         text = make_printable(word_for_command_line(text), as_json=True)
     else:
@@ -168,15 +218,21 @@ def _fill_closed_streams() -> None:
 
 
 def to_json_value(value: Any) -> Any:
-    """The value as JSON can hold it; an infinite number becomes the word "inf"."""
+    """The value as JSON can hold it; a number without bound becomes null, and in an object `…_is` says what it is.
+
+    >>> to_json_value({"epsilon": math.inf})
+    {'epsilon': None, 'epsilon_is': 'unbounded'}
+    """
     if isinstance(value, Mapping):
-        return {str(key): to_json_value(item) for key, item in value.items()}
+        held = {str(key): to_json_value(item) for key, item in value.items()}
+        odd = {key: item for key, item in value.items() if isinstance(item, float) and not math.isfinite(item)}
+        return {**held, **{f"{key}_is": "unknown" if math.isnan(item) else "unbounded" for key, item in odd.items()}}
     if isinstance(value, list | tuple):
         return [to_json_value(item) for item in value]
     if isinstance(value, str):
         return redact_credentials(value)
     if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
+        return None
     return value
 
 

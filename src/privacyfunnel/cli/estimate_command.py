@@ -15,7 +15,7 @@ from privacyfunnel.cli.spec_options import TEXT_FILE, Given, build_spec, takes_s
 from privacyfunnel.spec.kinds import parse_names
 
 if TYPE_CHECKING:
-    from privacyfunnel.estimation import Cell, Estimates, ShareTable
+    from privacyfunnel.estimation import Cell, Estimates, Regression, ShareTable
     from privacyfunnel.mechanisms.sealing import SealedProtocol
     from privacyfunnel.model.joint import Joint
     from privacyfunnel.tables.readers.formats import Dialect
@@ -79,6 +79,20 @@ def estimate(
         Path | None,
         typer.Option("--weights", help="For real or synthetic rows: a file for them and decoys, with their weights."),
     ] = None,
+    export: Annotated[
+        Path | None,
+        typer.Option("--export", help="A .xlsx, .dta or .sav file for the published rows, labels in their order."),
+    ] = None,
+    survey_weights: Annotated[
+        str | None, typer.Option("--survey-weights", help="A kept column of weights by which rows count.")
+    ] = None,
+    regress: Annotated[
+        list[str] | None,
+        typer.Option("--regress", help="A regression, such as 'visits=9+ ~ disease + plan'. Repeat for more."),
+    ] = None,
+    logistic: Annotated[
+        bool, typer.Option("--logistic", help="Logistic regressions, of outcomes such as visits=9+.")
+    ] = False,
     no_shares: Annotated[
         bool, typer.Option("--no-shares", help="Do not calibrate to shares that the protocol file states.")
     ] = False,
@@ -103,6 +117,7 @@ def estimate(
         posterior,
         matrix,
         weights,
+        export,
         *([into / name for name in NAMES] if into is not None and into.exists() else []),
     ]:
         if path is not None:
@@ -120,7 +135,24 @@ def estimate(
         level=level,
         target=target.value,
         shares=not no_shares,
+        weights=survey_weights,
     )
+    fitted = [
+        estimation.regress(
+            sealed,
+            formula,
+            table,
+            family="logistic" if logistic else "linear",
+            weights=survey_weights,
+            level=level,
+            target=target.value,
+            shares=not no_shares,
+        )
+        for formula in regress or []
+    ]
+    warning = ""
+    if impute and not groups:
+        groups, warning = estimation.choose_groups(sealed, table)
     files: list[Path] = []
     if into is not None:
         files += _write_files(
@@ -133,6 +165,8 @@ def estimate(
 
         write_table(weights, [estimation.weigh(sealed, table)], force=force)
         files.append(weights)
+    if export is not None:
+        files.append(_export(found, sealed, table, export, force=force))
     if matrix is not None:
         from privacyfunnel.audits.pram import write_matrix
 
@@ -140,19 +174,33 @@ def estimate(
         files.append(matrix)
     content = {
         **found.to_dict(),
+        "regressions": [each.to_dict() for each in fitted],
+        "completed": {"groups": list(groups), "warning": warning} if impute else None,
         "files": [str(path) for path in files],
         "signed_by": None if signer is None else {"fingerprint": signer.fingerprint, "asked_for": signer.asked_for},
     }
     asked = "" if signer is None or signer.asked_for else ", a key that was not asked for"
-    text = format_summary(found, files) + ("" if signer is None else f"\n\nSigned by {signer.fingerprint}{asked}.")
+    told = [format_summary(found, files), *map(_format_regression, fitted), *([warning] if warning else [])]
+    text = "\n\n".join(told) + ("" if signer is None else f"\n\nSigned by {signer.fingerprint}{asked}.")
     answer(as_json, content, text)
+
+
+def _format_regression(found: Regression) -> str:
+    whose = "the original table" if found.target == "table" else "the population"
+    lines = [
+        [name, *(f"{x:.4g}" for x in (q.value, q.standard_error, q.lower, q.upper))] for name, q in found.terms.items()
+    ]
+    table = text_format.format_table(["term", "estimate", "error", "from", "to"], lines, "<>>>>")
+    head = f"{found.family.capitalize()} regression of {found.outcome} in {whose}, {100 * found.level:g} % intervals"
+    return "\n".join([head, "", table, *(f"  - {note}" for note in found.notes)])
 
 
 def format_summary(found: Estimates, files: list[Path]) -> str:
     """The estimates as tables of text."""
-    whose = "the original table" if found.target == "table" else "the population"
     by = " and ".join(_METHODS[method] for method in found.methods)
-    lines = [f"Shares in {whose}, by {by}, with {100 * found.level:g} % intervals"]
+    lines = [f"Shares in {found.whose}, by {by}, with {100 * found.level:g} % intervals"]
+    if found.target == "table":
+        lines.append("Intervals for the people whom its rows are a sample of are wider: --target population.")
     for table in found:
         lines += ["", _heading(table, differ=len(found.methods) > 1), "", _format_table(table)]
         lines += [f"  - {note}" for note in table.notes]
@@ -213,8 +261,8 @@ def _write_files(
 
     from privacyfunnel.atomic_files import atomic_file, ensure_folder
     from privacyfunnel.estimation import impute_file
+    from privacyfunnel.report.bars import shares_figure, true_shares
     from privacyfunnel.report.curve_figures import save
-    from privacyfunnel.report.share_figure import shares_figure, true_shares
     from privacyfunnel.tables.readers.table_files import open_table
     from privacyfunnel.tables.writers.table_writer import write_batches
 
@@ -234,6 +282,14 @@ def _write_files(
         if impute:
             paths += impute_file(sealed, sanitised, into, impute, by=by, dialect=written, force=force, shares=shares)
     return paths
+
+
+def _export(found: Estimates, sealed: SealedProtocol, table: Table, path: Path, *, force: bool) -> Path:
+    """The published rows for another program; beside them the estimates, where that holds several tables."""
+    from privacyfunnel.tables.writers.foreign_writer import write_foreign
+
+    write_foreign(path, table, sealed.domain.label_orders, others={"estimates": found.to_tidy()}, force=force)
+    return path
 
 
 def _joint(sealed: SealedProtocol, original: Path, written: Dialect) -> Joint:

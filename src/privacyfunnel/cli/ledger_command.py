@@ -14,7 +14,7 @@ from privacyfunnel.cli.application import Json, answer
 from privacyfunnel.cli.spec_options import Force, field_option
 
 if TYPE_CHECKING:
-    from privacyfunnel.release.ledger.ledger_file import Entry
+    from privacyfunnel.release.ledger.ledger_file import Entry, Ledger
 
 SHOWN = 8  # letters of a name: enough to tell entries apart
 
@@ -26,11 +26,14 @@ class Action(StrEnum):
     SHOW = "show"
     FORGET = "forget"
     EXPORT = "export"
+    MERGE = "merge"
 
 
 def ledger(
-    action: Annotated[Action, typer.Argument(help="list, show NAME, forget NAME, or export.")],
-    names: Annotated[list[str] | None, typer.Argument(help="Releases, by the names that list prints.")] = None,
+    action: Annotated[Action, typer.Argument(help="list, show NAME, forget NAME, export, or merge FILE.")],
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Releases, by the names that list prints; other ledgers for merge.")
+    ] = None,
     *,
     table: Annotated[
         Path, typer.Option("--table", readable=False, help="The table beside which the ledger is.", metavar="TABLE")
@@ -40,7 +43,7 @@ def ledger(
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Show what the ledger remembers of releases, forget a release that nobody got, or export all of it.
+    """Show what the ledger remembers of releases, forget a release that nobody got, export all, or merge other ledgers.
 
     A release that somebody has seen must not be forgotten: a later one would not be told what both leak.
     """
@@ -48,6 +51,8 @@ def ledger(
     from privacyfunnel.release.ledger.ledger_file import Ledger, ledger_path
 
     book = Ledger(ledger_path(table) if file is None else file)
+    if action is Action.MERGE:
+        return _merge(book, [Path(name) for name in names or ()], as_json)
     if not book.path.exists():
         raise ParameterError(f"There is no ledger '{book.path}'. Name it with --ledger, or the table with --table.")
     entries = book.entries()
@@ -72,7 +77,21 @@ def ledger(
         )
     else:
         told = _format_list(entries, book.path)
-    answer(as_json, content, told)
+    return answer(as_json, content, told)
+
+
+def _merge(book: Ledger, others: list[Path], as_json: bool) -> None:
+    from privacyfunnel.errors import ParameterError
+    from privacyfunnel.release.ledger.ledger_file import Ledger
+
+    missing = [path for path in others if not path.exists()]
+    if not others or missing:
+        raise ParameterError(f"merge needs other ledgers; there is no '{missing[0] if missing else ''}'. Name files.")
+    new = book.merge([Ledger(path) for path in others])
+    content = {"ledger": str(book.path), "merged": list(map(str, others)), "new": new}
+    answer(
+        as_json, content, f"{book.path} has {new} entries more. Rows that {len(others)} other ledgers know are known."
+    )
 
 
 def _find_entry(name: str, entries: tuple[Entry, ...]) -> Entry:

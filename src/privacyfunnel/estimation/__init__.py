@@ -13,10 +13,21 @@ output_reader          from sanitised tables to counts of outputs
 decoy_weights, wide_estimates  real or synthetic records, by weights of rows and decoys
 results, tabulation    tables of shares; `estimate`
 imputation             the posterior of one record, completed tables, Rubin's rules
+regression             linear and logistic regression on the original values
 expected_precision     the precision that a design will allow, for its owner
 """
 
-from privacyfunnel.estimation.imputation import Combined, Imputation, Posterior, combine, impute, impute_file, posterior
+from privacyfunnel.estimation.imputation import (
+    Combined,
+    Imputation,
+    Posterior,
+    choose_groups,
+    combine,
+    impute,
+    impute_file,
+    posterior,
+)
+from privacyfunnel.estimation.regression import Regression, regress
 from privacyfunnel.estimation.results import Cell, Estimates, ShareTable
 from privacyfunnel.estimation.tabulation import estimate
 from privacyfunnel.estimation.wide_estimates import weigh
@@ -27,11 +38,14 @@ __all__ = [
     "Estimates",
     "Imputation",
     "Posterior",
+    "Regression",
     "ShareTable",
+    "choose_groups",
     "combine",
     "estimate",
     "impute",
     "impute_file",
     "posterior",
+    "regress",
     "weigh",
 ]

@@ -6,6 +6,7 @@ Under the published channel and a prior p, :math:`P(X = x \mid Y = y) = p_x q(y|
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -24,7 +25,15 @@ from privacyfunnel.estimation.identification import RowSpace
 from privacyfunnel.estimation.linear import NoisyShares
 from privacyfunnel.estimation.observation import LargeModel, ObservationModel, Observations, UnbiasedEstimator
 from privacyfunnel.estimation.observation_models import posteriors
-from privacyfunnel.estimation.output_reader import LARGEST_LISTED, Group, OutputReader, group_labels, load_published
+from privacyfunnel.estimation.output_reader import (
+    LARGEST_LISTED,
+    Group,
+    OutputReader,
+    find_layout,
+    group_labels,
+    load_published,
+    load_sealed,
+)
 from privacyfunnel.estimation.share_estimates import (
     EstimationSettings,
     Fit,
@@ -34,13 +43,15 @@ from privacyfunnel.estimation.share_estimates import (
     fit_shares,
 )
 from privacyfunnel.estimation.wide_estimates import refuse_weighted
+from privacyfunnel.formatting import MOST_ROWS, ShowsFacts
 from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.sealing import SealedProtocol
-from privacyfunnel.notebook_html import MOST_ROWS, ShowsFacts
 from privacyfunnel.release.published_table import PublishedTable
 from privacyfunnel.tables.readers.column_selection import select_columns, select_expression
 from privacyfunnel.tables.readers.formats import AUTO_DETECT, Dialect
 from privacyfunnel.tables.readers.table_files import open_source
+
+ROWS_EACH = 100  # of a group on average, so that its own prior is worth more than that of everybody
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
@@ -102,15 +113,16 @@ def impute(
     m: int = 5,
     seed: int = 0,
     *,
-    by: str | Sequence[str] = (),
+    by: str | Sequence[str] | None = None,
     shares: bool = True,
 ) -> list[Any]:
     """m completed frames of the kind that was given: published columns replaced by original ones drawn from X | Y.
 
     Proper in Rubin's sense: for each frame the prior is estimated anew from resampled outputs, so that the frames
     differ by as much as the prior is uncertain. `by` names kept columns within whose groups the prior is estimated; an
-    analysis that relates the imputed columns to a kept one needs it, or it will find too weak a relation. Where the
-    protocol file states exact shares, the completed columns have them on average, unless `shares` is False.
+    analysis that relates the imputed columns to a kept one needs it, or it will find too weak a relation. Left out:
+    those kept columns that have few values, with a warning about others (`choose_groups`). Where the protocol file
+    states exact shares, the completed columns have them on average, unless `shares` is False.
     """
     from privacyfunnel.tables.readers.eager_frames import FrameTable
 
@@ -120,6 +132,10 @@ def impute(
     if isinstance(frame, str | Path):
         frame = pl.concat(list(open_source(frame).batches(open_source(frame).columns)))
     table = FrameTable.from_native(frame)
+    if by is None:
+        by, warning = choose_groups(sealed, frame)
+        if warning:
+            warnings.warn(warning, stacklevel=2)
     imputation = Imputation.prepare(sealed, frame, m, seed, by=by, shares=shares)
     kept = [name for name in table.columns if name not in imputation.published]
     # The analyst's own frame comes back to the analyst: its index stays.
@@ -134,7 +150,7 @@ def impute_file(
     m: int = 5,
     seed: int = 0,
     *,
-    by: str | Sequence[str] = (),
+    by: str | Sequence[str] | None = None,
     dialect: Dialect = AUTO_DETECT,
     force: bool = False,
     shares: bool = True,
@@ -149,6 +165,7 @@ def impute_file(
 
     source, into = Path(source), Path(into)
     table = open_table(source, dialect)
+    by = choose_groups(protocol, table)[0] if by is None else by
     imputation = Imputation.prepare(protocol, table, m, seed, by=by, shares=shares)
     kept = [name for name in table.columns if name not in imputation.published]
     originals = [imputation.reading.sealed.domain.attributes[j].name for j in imputation.reading.attributes]
@@ -165,6 +182,33 @@ def impute_file(
         for i, (path, suffix) in enumerate(zip(beside, suffixes, strict=True)):
             write_batches(path, suffix, imputation.batches(table, i, kept), text_format=table.text_format)
     return paths
+
+
+def choose_groups(protocol: SealedProtocol | str | Path, source: Any) -> tuple[tuple[str, ...], str]:
+    """The kept columns within whose groups priors are estimated unless others are named; a warning about the rest.
+
+    Columns join from the one with the fewest values on, as long as groups have `ROWS_EACH` rows on average.
+    """
+    sealed, table = load_sealed(protocol), open_source(source)
+    kept = [name for name in table.columns if name not in find_layout(sealed, table).names]
+    if not kept or sealed.sees_secret:
+        return (), ""
+    rows, found = 0, pl.DataFrame(schema=dict.fromkeys(kept, pl.String))
+    for batch in table.batches(kept):
+        rows += len(batch)
+        found = pl.concat([found, batch.cast(pl.String)]).unique()
+    chosen: list[str] = []
+    for name in sorted(kept, key=lambda each: found[each].n_unique()):
+        if found.select(*chosen, name).unique().height * ROWS_EACH <= rows:
+            chosen.append(name)
+    left = [name for name in kept if name not in chosen]
+    if not left:
+        return tuple(chosen), ""
+    return tuple(chosen), (
+        f"Records are completed without {', '.join(left)}: groups would be too small. Relations with "
+        f"{'it' if len(left) == 1 else 'them'} come out too weak. Use a regression on the published rows, or coarser "
+        "values."
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

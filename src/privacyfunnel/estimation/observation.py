@@ -32,6 +32,11 @@ class Observations:
     outputs: NDArray[Any]  # d distinct outputs: codes, or sets as rows of booleans; none where only sums were read
     counts: FloatArray  # d: how many rows show each
 
+    def scale(self, factor: float) -> Observations:
+        """As many times the rows, with the same shares."""
+        rows = round(factor * float(self.counts.sum()))
+        return Observations(rows, self.statistics, self.outputs, factor * self.counts)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Moments:

@@ -67,8 +67,8 @@ class ListedModel:
     def observe(self, counts: NDArray[Any]) -> Observations:
         """A table in which output y was counted counts[y] times."""
         seen = np.flatnonzero(counts)
-        rows = int(counts.sum())
-        return Observations(rows, counts / rows, seen, counts[seen].astype(np.float64))
+        rows = counts.sum()
+        return Observations(round(rows), counts / rows, seen, counts[seen].astype(np.float64))
 
     def second_moment(self, p: FloatArray) -> FloatArray:
         return np.asarray(p @ self.channel)

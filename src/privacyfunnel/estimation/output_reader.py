@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privacyfunnel.arrays import IntArray
+from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.errors import ColumnError, ParameterError, SizeError, TableError
 from privacyfunnel.estimation.observation import Cells, ObservationModel, Observations, OutputCounter
 from privacyfunnel.estimation.observation_models import ChannelModel
 from privacyfunnel.mechanisms.mechanism import Mechanism
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.release.published_table import PublishedTable
+from privacyfunnel.tables.readers.column_selection import select_columns, select_expression
+from privacyfunnel.tables.readers.table_interface import TableWrapper
 
 if TYPE_CHECKING:
     import polars as pl
@@ -84,15 +86,14 @@ class OutputReader:
     def cells(self, columns: Sequence[str]) -> Cells:
         """The cells of a table of some of its columns.
 
-        Labels stand in the order that the owner has given, else in that of their codes.
+        Labels stand in the order that the owner has given or their numbers have, else in that of their codes.
         """
         attributes = [self.sealed.domain.attributes[j] for j in self.attributes]
-        place, orders = {at.name: j for j, at in enumerate(attributes)}, dict(self.sealed.domain.orders)
-        known = [orders.get(name, attributes[place[name]].labels) for name in columns]
+        place, orders = {at.name: j for j, at in enumerate(attributes)}, self.sealed.domain.label_orders
+        known = [orders[name] for name in columns]
         parts = self.combos[:, [place[name] for name in columns]]
         for i, name in enumerate(columns):
-            if name in orders:
-                parts[:, i] = np.array(list(map(known[i].index, attributes[place[name]].labels)))[parts[:, i]]
+            parts[:, i] = np.array(list(map(known[i].index, attributes[place[name]].labels)))[parts[:, i]]
         found, cell = np.unique(parts, axis=0, return_inverse=True)
         labels = tuple(tuple(names[code] for names, code in zip(known, codes, strict=True)) for codes in found.tolist())
         return Cells(labels, np.tile(cell.reshape(-1), self.repeats))
@@ -112,31 +113,48 @@ class OutputReader:
             )
         return self.model.outputs(shown)
 
-    def observe(self, source: Any, by: Sequence[str] = (), *, distinct: bool = False) -> dict[Group, Observations]:
-        """What each group shows, groups in order of their labels; `distinct` sets are counted one by one if asked."""
+    def observe(
+        self, source: Any, by: Sequence[str] = (), *, distinct: bool = False, weights: str | None = None
+    ) -> dict[Group, Observations]:
+        """What each group shows, groups in order of their labels; `distinct` sets are counted one by one if asked.
+
+        With `weights`, a kept column, rows count by these; there are then (Σ w)² / Σ w² of them (Kish).
+        """
         from privacyfunnel.tables.readers.table_files import open_source
 
         table = open_source(source)
-        way = self.layout(table, by)
+        if weights is not None:
+            table = WeightedTable(table, weights)
+        way, beside = self.layout(table, by), () if weights is None else (weights,)
         counts: dict[Group, OutputCounter] = {}
-        for rows in table.batches([*way.names, *by]):
-            for group, outputs, seen in self._count(way, rows, by):
-                counts.setdefault(group, self.model.new_counter(distinct=distinct)).add(outputs, seen)
+        squares: dict[Group, FloatArray] = {}
+        for rows in table.batches([*way.names, *by, *beside]):
+            for group, outputs, seen in self._count(way, rows, by, beside):
+                counts.setdefault(group, self.model.new_counter(distinct=distinct)).add(outputs, seen[0])
+                squares[group] = squares.get(group, np.zeros(2)) + seen.sum(axis=1)
         if not counts:
             raise TableError(f"{table.name} must have rows; it has none.")
-        return {group: counts[group].finish() for group in sorted(counts)}
+        found = {group: counts[group].finish() for group in sorted(counts)}
+        if weights is None:
+            return found
+        return {group: each.scale(squares[group][0] / squares[group][1]) for group, each in found.items()}
 
     def _count(
-        self, way: OutputLayout, rows: pl.DataFrame, by: Sequence[str]
-    ) -> Iterator[tuple[Group, NDArray[Any], NDArray[np.int64]]]:
-        """The distinct outputs of each group of some rows, with how often each occurs."""
+        self, way: OutputLayout, rows: pl.DataFrame, by: Sequence[str], weights: Sequence[str] = ()
+    ) -> Iterator[tuple[Group, NDArray[Any], FloatArray]]:
+        """The distinct outputs of each group of some rows, with the sums of their weights and of their squares."""
         import polars as pl
 
         number = "".join([*rows.columns, "#"])  # a name that no column has
-        distinct = rows.group_by(pl.all()).agg(pl.len().alias(number))
+        each = [select_expression(weights) ** power if weights else pl.len() for power in (1, 2)]
+        sums = [
+            (of.sum() if weights else of).alias(name) for of, name in zip(each, (number, f"{number}²"), strict=True)
+        ]
+        distinct = rows.group_by(select_expression([*way.names, *by])).agg(sums)
         for start in range(0, len(distinct), way.rows_at_once):
             piece = distinct[start : start + way.rows_at_once]
-            outputs, counts = self.decode(way, piece), piece[number].to_numpy().astype(np.int64)
+            outputs = self.decode(way, piece)
+            counts = piece.select(number, f"{number}²").to_numpy().astype(np.float64).T
             if not by:
                 yield (), outputs, counts
                 continue
@@ -144,7 +162,26 @@ class OutputReader:
             place = {group: i for i, group in enumerate(dict.fromkeys(groups))}
             member = np.array([place[group] for group in groups])
             for group, i in place.items():
-                yield group, outputs[member == i], counts[member == i]
+                yield group, outputs[member == i], counts[:, member == i]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WeightedTable(TableWrapper):
+    """A table with a column of survey weights, checked and as numbers."""
+
+    weights: str
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
+        import polars as pl
+
+        for rows in self.table.batches(columns):
+            told = select_columns(rows, [self.weights]).to_series().cast(pl.Float64, strict=False)
+            if told.null_count() or not told.is_finite().all() or (told < 0).any():
+                raise ColumnError(
+                    f"weights must be numbers of at least 0 in every row; '{self.weights}' has others. Name another "
+                    "column, or leave rows out."
+                )
+            yield rows.with_columns(told)
 
 
 def load_sealed(protocol: SealedProtocol | str | Path) -> SealedProtocol:

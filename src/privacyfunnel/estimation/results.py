@@ -13,8 +13,8 @@ import polars as pl
 
 from privacyfunnel.arrays import FloatArray, special
 from privacyfunnel.errors import ColumnError, ParameterError
+from privacyfunnel.formatting import MOST_ROWS, facts_html, table_html
 from privacyfunnel.names import unique_label
-from privacyfunnel.notebook_html import MOST_ROWS, facts_html, table_html
 
 NUMBERS = ("share", "standard_error", "lower", "upper", "count", "rows")
 NO_VARIANCE = 1e-9  # beside the largest one: a direction that is known
@@ -68,7 +68,7 @@ class WaldTest:
     p_value: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class ShareTable:
     """How the rows of a group divide over the values of one original column, or the combinations of several."""
 
@@ -85,6 +85,19 @@ class ShareTable:
     def __iter__(self) -> Iterator[Cell]:
         return iter(self.cells)
 
+    def __repr__(self) -> str:
+        head = f"  {' & '.join(self.columns)}, {self.rows:,} rows{_format_group(self)}"
+        lines = [f"    {' & '.join(cell.labels)}: {_format_cell(cell)}" for cell in self.cells[:MOST_ROWS]]
+        more = len(self.cells) - MOST_ROWS
+        return "\n".join([head, *lines, *([f"    and {more:,} more"] if more > 0 else [])])
+
+    def _repr_html_(self) -> str:
+        told = [("rows", f"{self.rows:,}"), *(("note", note) for note in self.notes)]
+        rows = [[*cell.labels, _format_cell(cell)] for cell in self.cells]
+        bars = [cell.upper if cell.share is None else cell.share for cell in self.cells]
+        head = facts_html(f"Shares of {' & '.join(self.columns)}{_format_group(self)}", told)
+        return head + table_html([*self.columns, "share"], rows, bars)
+
     def cell(self, *labels: str) -> Cell:
         """The cell of these labels."""
         return next(cell for cell in self.cells if cell.labels == labels)
@@ -99,8 +112,11 @@ class ShareTable:
         w = np.array([weights.get(label, 0.0) for label in known])
         return _quantity(float(w @ shares), float(w @ covariance @ w), level)
 
-    def mean(self, scores: Mapping[str, float], level: float = 0.95) -> Quantity:
-        """The mean of a number that every label stands for, such as the middle of its bin."""
+    def mean(self, scores: Mapping[str, float] | None = None, level: float = 0.95) -> Quantity:
+        """The mean of a number that every label stands for, such as the middle of its bin; left out, labels are it."""
+        if scores is None:
+            known = [" & ".join(cell.labels) for cell in self.cells]
+            scores = {label: float(label) for label in known if _is_number(label)}
         missing = [cell.labels for cell in self.cells if " & ".join(cell.labels) not in scores]
         if missing:
             raise ParameterError(f"A mean needs a number for every label; {len(missing)} have none. Give them all.")
@@ -181,21 +197,17 @@ class Estimates:
         return iter(self.tables)
 
     def __repr__(self) -> str:
-        lines = [f"Estimates by {self.method}, {100 * self.level:g} % intervals"]
-        for table in self.tables:
-            lines.append(f"  {' & '.join(table.columns)}, {table.rows:,} rows{_format_group(table)}")
-            lines += [f"    {' & '.join(cell.labels)}: {_format_cell(cell)}" for cell in table.cells[:MOST_ROWS]]
-        return "\n".join(lines)
+        lines = [f"Estimates of shares in {self.whose}, by {self.method}, {100 * self.level:g} % intervals"]
+        return "\n".join([*lines, *map(repr, self.tables)])
+
+    @property
+    def whose(self) -> str:
+        """What the intervals cover, in a few words."""
+        return "the original table" if self.target == "table" else "the population"
 
     def _repr_html_(self) -> str:
-        parts = []
-        for table in self.tables:
-            told = [("rows", f"{table.rows:,}"), *(("note", note) for note in table.notes)]
-            rows = [[*cell.labels, _format_cell(cell)] for cell in table.cells]
-            bars = [cell.upper if cell.share is None else cell.share for cell in table.cells]
-            parts.append(facts_html(f"Shares of {' & '.join(table.columns)}{_format_group(table)}", told))
-            parts.append(table_html([*table.columns, f"share, {100 * self.level:g} %"], rows, bars))
-        return "".join(parts)
+        head = facts_html("Estimates", [("shares in", self.whose), ("intervals", f"{100 * self.level:g} %")])
+        return head + "".join(table._repr_html_() for table in self.tables)
 
     def __getitem__(self, columns: str | tuple[str, ...]) -> ShareTable:
         """The table of a column, or of several, in all rows."""
@@ -318,6 +330,13 @@ class Estimates:
         kinds = {unique_label(name, columns): pl.Int64 if name == "rows" else pl.Float64 for name in NUMBERS}
         told = pl.DataFrame(numbers, schema=kinds, orient="row")
         return pl.DataFrame(text, schema=dict.fromkeys(columns, pl.String)).hstack(told)
+
+
+def _is_number(label: str) -> bool:
+    try:
+        return math.isfinite(float(label))
+    except ValueError:
+        return False
 
 
 def _quantity(value: float, variance: float, level: float) -> Quantity:

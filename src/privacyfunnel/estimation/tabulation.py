@@ -49,6 +49,7 @@ def estimate(
     level: float = 0.95,
     target: str = "table",
     shares: bool = True,
+    weights: str | None = None,
 ) -> Estimates:
     """Shares of the original values, from a sanitised table (a file or a frame) and its protocol (or protocol file).
 
@@ -59,7 +60,8 @@ def estimate(
     and where noisy counts of the same table are in the protocol file, which are then used too. Intervals cover the
     shares of the original table (`target="table"`: only the protocol is random) or of its population. Where the owner
     published shares of single columns, or noisy counts, they are used unless `shares` is False: say so where the
-    sanitised rows are others than those the protocol was made for.
+    sanitised rows are others than those the protocol was made for. `weights` names a kept column of survey weights:
+    shares are then weighted, and intervals those of (Σ w)² / Σ w² rows (Kish).
 
     Raises
     ------
@@ -70,6 +72,8 @@ def estimate(
     sealed, frame = load_published(protocol, frame)
     asked = _parse_tables(sealed, columns)
     if not sealed.mechanism.lists_inputs:
+        if weights is not None:
+            raise ParameterError("Real or synthetic records have weights of their own. Leave out those of a survey.")
         settings = EstimationSettings("inversion" if method in (None, METHOD) else str(method), level, target)
         return _estimate_by_weights(sealed, frame, asked, by, settings)
     tables: dict[Group, dict[int, ShareTable]] = {}
@@ -85,9 +89,11 @@ def estimate(
             continue
         noisy = NoisyShares.from_reader(reading) if shares and not by else None
         exact = KnownMargins.from_reader(reading) if shares else None
+        if weights is not None:
+            noisy = exact = None  # those of rows that count alike
         chosen = method or default_method(reading.model, noisy, exact)
         settings = EstimationSettings(chosen, level, target)
-        seen = reading.observe(frame, by, distinct=chosen == "ml")
+        seen = reading.observe(frame, by, distinct=chosen == "ml", weights=weights)
         many = reading.model.large_model
         if many is not None:
             if shares and sealed.shares is not None:
@@ -119,7 +125,7 @@ def estimate(
         tables=tuple(told[i] for told in tables.values() for i in range(len(asked))),
         level=level,
         target=target,
-        notes=(*_general_notes(sealed, grouped=bool(by)), *told_of_shares),
+        notes=(*_general_notes(sealed, grouped=bool(by)), *told_of_shares, *_weights_note(weights)),
     )
 
 
@@ -300,6 +306,12 @@ def _general_notes(sealed: SealedProtocol, *, grouped: bool) -> tuple[str, ...]:
     if not sealed.for_publication:
         notes.append("The sanitised table was drawn from a seed: it is not for publication.")
     return tuple(notes)
+
+
+def _weights_note(weights: str | None) -> tuple[str, ...]:
+    if weights is None:
+        return ()
+    return (f"Weighted by {weights}: rows and intervals are those of (Σ w)² / Σ w² rows of equal weight.",)
 
 
 def _format_cells(cells: Sequence[tuple[str, ...]]) -> str:

@@ -53,8 +53,8 @@ def estimate_wide(
 ) -> list[ShareTable]:
     """The tables that are asked for, in every group."""
     tables = []
-    for group, codes in _read_codes(sealed, frame, by).items():
-        release = _weigh(sealed, codes, DECOYS)
+    for group, codes in read_codes(sealed, frame, by).items():
+        release = weigh_codes(sealed, codes, DECOYS)
         named = tuple(zip(by, group, strict=True))
         tables += [_table(sealed, release, named, columns, level, fixed=fixed) for columns in asked]
     return tables
@@ -71,7 +71,7 @@ def weigh(protocol: SealedProtocol | str | Path, frame: Any) -> pl.DataFrame:
             "Weights are for real or synthetic records; this protocol publishes others. Use estimate, or completed "
             "tables."
         )
-    release = _weigh(sealed, _read_codes(sealed, frame, ())[()], FILE_DECOYS)
+    release = weigh_codes(sealed, read_codes(sealed, frame, ())[()], FILE_DECOYS)
     attributes = sealed.domain.attributes
     codes = np.concatenate([release.rows.codes, release.decoys.codes])
     columns = {
@@ -101,7 +101,7 @@ def expect_cells(
     rng = np.random.default_rng(TRIAL_SEED)
     picked = joint.combos[rng.choice(joint.a, min(rows, TRIAL_ROWS), p=joint.p_x)]
     drawn = sealed.mechanism.draw(picked, KeyStream.from_seed(TRIAL_SEED).rows(0, len(picked)))
-    release, found = _weigh(sealed, drawn, FILE_DECOYS), []
+    release, found = weigh_codes(sealed, drawn, FILE_DECOYS), []
     for columns in asked:
         shape, (of_values,), labels = _cell_numbers(sealed, columns, [joint.combos])
         _, (of_rows, of_decoys), _ = _cell_numbers(sealed, columns, [release.rows.codes, release.decoys.codes])
@@ -116,9 +116,9 @@ def _cell_numbers(
     sealed: SealedProtocol, columns: Sequence[str], records: Sequence[NDArray[Any]]
 ) -> tuple[tuple[int, ...], list[IntArray], list[tuple[str, ...]]]:
     """The shape of a table, the cell of each of some records in it, and the labels of its cells."""
-    names, orders = [at.name for at in sealed.domain.attributes], dict(sealed.domain.orders)
+    names, orders = [at.name for at in sealed.domain.attributes], sealed.domain.label_orders
     places = [names.index(name) for name in columns]
-    labels = [orders.get(names[j], sealed.domain.attributes[j].labels) for j in places]
+    labels = [orders[names[j]] for j in places]
     shape = tuple(map(len, labels))
     if math.prod(shape) > MOST_CELLS:
         raise SizeError(
@@ -136,7 +136,8 @@ def _cell_numbers(
     return shape, numbers, list(product(*labels))
 
 
-def _read_codes(sealed: SealedProtocol, frame: Any, by: Sequence[str]) -> dict[Group, IntArray]:
+def read_codes(sealed: SealedProtocol, frame: Any, by: Sequence[str]) -> dict[Group, IntArray]:
+    """The published codes of the rows of each group."""
     from privacyfunnel.tables.readers.table_files import open_source
 
     table = open_source(frame)
@@ -160,7 +161,8 @@ def _read_codes(sealed: SealedProtocol, frame: Any, by: Sequence[str]) -> dict[G
     return {group: np.concatenate(found[group]) for group in sorted(found)}
 
 
-def _weigh(sealed: SealedProtocol, codes: IntArray, decoys: int) -> WeightedRelease:
+def weigh_codes(sealed: SealedProtocol, codes: IntArray, decoys: int) -> WeightedRelease:
+    """Published codes and decoys, with their weights."""
     assert isinstance(sealed.mechanism, RealOrSynthetic)
     return WeightedRelease.weigh(sealed.mechanism, codes, KeyStream.from_seed(DECOYS_SEED), decoys)
 

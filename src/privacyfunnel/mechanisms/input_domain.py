@@ -16,6 +16,7 @@ known values.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -29,6 +30,7 @@ from privacyfunnel.mechanisms.sampling import WORD_BITS, RandomWords
 from privacyfunnel.model.joint import Attribute, Joint
 from privacyfunnel.model.protocols.channel_protocol import Labels
 from privacyfunnel.model.uses.ordinal_scale import Orders
+from privacyfunnel.names import OTHER
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,6 +47,12 @@ class Domain:
     missing: Mapping[str, str] = field(default_factory=dict)  # the label of a missing entry of a column, if it has one
     orders: Orders = ()  # of columns whose labels stand on a line, though they are no numbers: the least first
     secrets_merged: bool = False  # whether some values of the secret are one: nothing is promised that tells them apart
+
+    @property
+    def label_orders(self) -> dict[str, tuple[str, ...]]:
+        """The labels of each column as they are listed: by the owner's order, or by the numbers that all begin with."""
+        given = dict(self.orders)
+        return {at.name: tuple(given.get(at.name) or order_by_number(at.labels)) for at in self.attributes}
 
     @classmethod
     def from_joint(cls, joint: Joint, sees_secret: bool) -> Domain:
@@ -278,3 +286,18 @@ def substitutes_from_json(content: Mapping[str, Any], inputs: int, sees_secret: 
             f"what stands for unknown values must be {SIZE} points among inputs that are values; it is not."
         )
     return np.repeat(code, times)
+
+
+def order_by_number(labels: Sequence[str]) -> tuple[str, ...]:
+    """Labels by the numbers that all of them begin with, `other` last; as they are where some begin otherwise.
+
+    >>> order_by_number(["0-3", "10-12", "4-6", "other"])
+    ('0-3', '4-6', '10-12', 'other')
+    """
+    found = [re.match(r"-?\d+(?:\.\d+)?", label) for label in labels]
+    if not all(number or label == OTHER for number, label in zip(found, labels, strict=True)):
+        return tuple(labels)
+    size = {
+        label: math.inf if number is None else float(number[0]) for number, label in zip(found, labels, strict=True)
+    }
+    return tuple(sorted(labels, key=lambda label: size[label]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
@@ -22,7 +23,7 @@ from privacyfunnel.release.ledger.repeats import (
 from privacyfunnel.release.release_files import Destination
 from privacyfunnel.release.row_sampler import RowSampler
 from privacyfunnel.spec import ReleaseSpec
-from privacyfunnel.tables.writers.spreadsheet_guard import refuse_unsafe
+from privacyfunnel.tables.writers.table_writer import refuse_unsafe
 
 if TYPE_CHECKING:
     import polars as pl
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from privacyfunnel.tables.readers.table_interface import Table
 
 T = TypeVar("T")
+LOG = logging.getLogger(__name__)
 LOOK = 0.2  # seconds between looks for a signal
 
 
@@ -64,6 +66,7 @@ def publish(
     remembered = assess_repeats(book.path, mine, book.other_releases(mine), outgoing, *(of_secret or spec.of_secret))
     if remembered.repeats and not spec.again:
         raise repeat_error(remembered)
+    LOG.info("drawing %d rows, with a protocol of %s about %s", mine.rows, mine.promise, " & ".join(mine.secret))
     with (
         ensure_folder(place.path.absolute().parent),
         book.record(mine, known=remembered.repeats, refuse=concurrent_release_error) as replaced,
@@ -74,7 +77,9 @@ def publish(
         like = output_text_format(outgoing.bound_table.encoding.table, excel_safe=excel_safe)
         for path, output in outputs:
             write_batches(path, output.suffix, rows.take(output.rows), excel_safe=excel_safe, text_format=like)
-        return finish(staged, remembered.add_replaced(replaced))
+        found = finish(staged, remembered.add_replaced(replaced))
+    LOG.info("published %s; recorded in the ledger as %s", place.table, mine.name)
+    return found
 
 
 def prefetch(batches: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:

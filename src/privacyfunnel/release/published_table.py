@@ -10,9 +10,9 @@ from typing import Any, Self
 
 from privacyfunnel.arrays import IntArray
 from privacyfunnel.errors import OutputError
+from privacyfunnel.formatting import ShowsFacts
 from privacyfunnel.mechanisms.protocol_file import find_protocol
 from privacyfunnel.mechanisms.sealing import SealedProtocol
-from privacyfunnel.notebook_html import ShowsFacts
 from privacyfunnel.release.release_files import find_table
 
 
@@ -46,6 +46,10 @@ class PublishedTable(ABC):
         """Completed tables; see `privacyfunnel.impute`."""
         found: list[Any] = import_module("privacyfunnel").impute(self, m=m, **how)
         return found
+
+    def regress(self, formula: str, **how: Any) -> Any:
+        """Regression on the original values; see `privacyfunnel.regress`."""
+        return import_module("privacyfunnel").regress(self, formula, **how)
 
     def posterior(self) -> Any:
         """What each record may have been; see `privacyfunnel.posterior`."""

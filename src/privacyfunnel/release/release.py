@@ -10,14 +10,20 @@ from typing import TYPE_CHECKING, Any
 from privacyfunnel.arrays import IntArray
 from privacyfunnel.atomic_files import atomic_file
 from privacyfunnel.designs.curve import Point
-from privacyfunnel.formatting import format_epsilon, format_factor, format_number, format_percent
+from privacyfunnel.formatting import (
+    facts_html,
+    format_epsilon,
+    format_factor,
+    format_number,
+    format_percent,
+    table_html,
+)
 from privacyfunnel.hints import hint, word_for_python
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.row_order_leak import OrderLeak
 from privacyfunnel.model.uses.use import UseValue
-from privacyfunnel.notebook_html import facts_html, table_html
 from privacyfunnel.release.design import DesignResult
 from privacyfunnel.release.findings.findings import Findings
 from privacyfunnel.release.findings.kept_columns import KeptColumn, kept_column_statements

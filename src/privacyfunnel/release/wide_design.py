@@ -27,14 +27,15 @@ from privacyfunnel.designs.wide.real_or_synthetic_design import (
 from privacyfunnel.errors import ColumnError, ParameterError
 from privacyfunnel.formatting import format_number
 from privacyfunnel.hints import hint
-from privacyfunnel.mechanisms.exact_arithmetic import float_below
 from privacyfunnel.mechanisms.input_domain import Domain
 from privacyfunnel.mechanisms.sealing import SealedProtocol
-from privacyfunnel.model.joint import Attribute, Joint
+from privacyfunnel.model.comparisons import float_below
+from privacyfunnel.model.joint import Attribute, Joint, merge_secrets
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.published.measurement import MOST_LABELS, CodedTable
 from privacyfunnel.model.published.model_quality import ModelQuality, measure_quality
 from privacyfunnel.model.published.noisy_counts import check_design_epsilon
+from privacyfunnel.model.published.tree_fit import check_zeros, tabulate_zeros
 from privacyfunnel.model.published.wide_fit import (
     BINNED,
     FOUND,
@@ -45,7 +46,6 @@ from privacyfunnel.model.published.wide_fit import (
     fit_wide_model,
 )
 from privacyfunnel.model.published.wide_model import WideModel
-from privacyfunnel.model.secret_merge import merge_secrets
 from privacyfunnel.model.uses.statistics_use import Statistics
 from privacyfunnel.model.uses.use import Information
 from privacyfunnel.release.model_design import LEAST_LEFT, noise_source
@@ -71,7 +71,7 @@ def is_wide(spec: ReleaseSpec) -> bool:
     """
     if spec.method not in (AUTO, REAL_OR_SYNTHETIC):
         return False
-    if spec.method == REAL_OR_SYNTHETIC:
+    if spec.method == REAL_OR_SYNTHETIC or spec.zeros is not None:
         return True
     if spec.domain is None and len(spec.publish) <= MOST_LISTED_COLUMNS:
         return False
@@ -120,7 +120,13 @@ class FittedWideModel:
 
     @property
     def warning(self) -> str:
-        """That the model is too poor for its ε, where it is."""
+        """That the model is too poor for its ε, or that rows have what it rules out, where it is so."""
+        ruled_out = int((~np.isfinite(self.model.tree.ratios(self.coded.codes)[:, 0])).sum())
+        if ruled_out:
+            return (
+                f"{ruled_out:,} rows have a combination that {hint('zeros')} calls impossible: they are always "
+                "replaced, and no estimate counts them. Correct the rows, or that file"
+            )
         if not self.quality.is_too_poor:
             return ""
         return (
@@ -132,6 +138,12 @@ class FittedWideModel:
 def check_wide(table: Contingency, spec: ReleaseSpec) -> None:
     """Refuse a table that no tree is made of, before any noise is drawn."""
     promise, codings = spec.promise_value, table.published.codings
+    if promise.by_column:
+        raise ParameterError(
+            "Real and synthetic records are promised for one secret; several were given, each by itself. Publish one "
+            f"or two columns, use {hint('method', 'optimal')} where combinations are few, or make them one secret with "
+            f"a comma: {hint('secret', ','.join(table.secret.columns))}."
+        )
     if len(codings) > MOST_COLUMNS:
         raise ParameterError(
             f"At most {MOST_COLUMNS} columns are published together; these are {len(codings)}. With so many, each has "
@@ -145,6 +157,10 @@ def check_wide(table: Contingency, spec: ReleaseSpec) -> None:
         )
     for coding in (*table.secret.codings, *codings):
         _refuse_many_labels(Attribute(coding.column, coding.labels), coding.column in given)
+    attributes = [Attribute(coding.column, coding.labels) for coding in codings]
+    check_zeros(attributes, spec.impossible_pairs)
+    if spec.domain_file is not None:
+        tabulate_zeros(attributes, spec.impossible_pairs)
 
 
 def fit_wide(table: Contingency, spec: ReleaseSpec) -> FittedWideModel:
@@ -164,7 +180,7 @@ def fit_wide(table: Contingency, spec: ReleaseSpec) -> FittedWideModel:
     ]
     secrets_given = given or {*spec.secret} <= {*spec.public_labels}
     try:
-        fit = fit_wide_model(coded, epsilon, total, noise_source(spec), (secrets_given, kinds))
+        fit = fit_wide_model(coded, epsilon, total, noise_source(spec), (secrets_given, kinds), spec.impossible_pairs)
     except FewRowsError as error:
         raise _few_rows_error(str(error), rows, total) from None
     model = WideModel(
@@ -266,6 +282,6 @@ def _few_rows_error(why: str, rows: int, total: Fraction) -> ParameterError:
     more = math.ceil(2 * float(total) * 10) / 10
     return ParameterError(
         f"A published model needs more rows, a larger ε or fewer values: {why}, of {rows:,} rows. Try "
-        f"{hint('epsilon', more)}, name labels in a domain file ({hint('domain', 'domain.json')}), publish fewer "
-        f"columns, or use {hint('prior', 'table')}, whose mechanism is for your eyes only."
+        f"{hint('epsilon', more)}, name values that are public knowledge ({hint('public_labels', 'COLUMN')}), publish "
+        f"fewer columns, or use {hint('prior', 'table')}, whose mechanism is for your eyes only."
     )

@@ -84,10 +84,14 @@ def _in_owner_folder(path: object) -> bool:
 
 def protection_text(sealed: SealedProtocol, joint: Joint, *, average_only: bool = False) -> str:
     """The certified factor, one belief of this table that it moves, and whether it holds against neighbours."""
-    promise, secret = sealed.promise, " & ".join(sealed.domain.secret_columns)
+    promise, secret = sealed.promise, sealed.secret_text
     size, factor = sealed.certified_total, format_factor(sealed.certified_total)
     if average_only:
         return f"{secret}: on average only; a single record may give it away (×{factor})"
+    if promise.by_column:
+        own = "".join(f"; {at}: ×{format_factor(size)}" for at, size in sealed.secret_sizes.items())
+        said = f"{secret}: no belief about one of them changes by more than ×{factor}{own}; of several together nothing"
+        return f"{said} is promised; {_neighbours_text(sealed)}"
     at = int(np.argmax(joint.p_s))
     share = float(joint.p_s[at])
     bounds = promise.belief_bounds(share, size)
@@ -155,7 +159,7 @@ def format_within(errors: Sequence[float]) -> str:
 
 def warnings(release: Release) -> list[str]:
     """What the owner should know before the file is handed out, a short sentence each."""
-    secret = " & ".join(release.sealed.domain.secret_columns)
+    secret = release.sealed.secret_text
     found = []
     if not release.sealed.for_publication:
         found.append("drawn from a seed, which somebody may guess: NOT FOR PUBLICATION")
@@ -194,7 +198,7 @@ def _unnamed_values(design: DesignResult) -> list[str]:
 
 def drift_text(found: Applied) -> str:
     """What holds on rows that were drawn with a protocol of before."""
-    sealed, secret = found.sealed, " & ".join(found.sealed.domain.secret_columns)
+    sealed, secret = found.sealed, found.sealed.secret_text
     if found.measured is None:
         why = found.unmeasured or f"these rows do not carry {secret}"
         certified = f"{secret}: ×{format_factor(sealed.certified_total)} {found.certified_for}"

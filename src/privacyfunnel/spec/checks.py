@@ -30,6 +30,11 @@ def check_promise(spec: Spec) -> None:
             f"{hint('average_only')} needs {hint('average')} and no {hint('epsilon')}. Leave out "
             f"{hint('average_only')} to keep both."
         )
+    if spec.average is not None and getattr(spec.secret, "sizes", None) is not None:
+        raise ParameterError(
+            f"{hint('average')} is about one secret; several were given, each by itself. Leave it out, "
+            f"or make them one secret with a comma: {hint('secret', ','.join(spec.secret))}."
+        )
     if isinstance(spec.promise, str):
         from privacyfunnel.model.promises import find_promise, fixes_epsilon
 
@@ -109,6 +114,7 @@ def check_robust(spec: Spec) -> None:
         "sees_secret": (spec.sees_secret, "the mechanism must read only what is published"),
         "keep": (bool(spec.judged_columns), "kept columns are judged for one prior"),
         "average_only": (spec.average_only, "an average alone promises nothing about a record"),
+        "secret": (getattr(spec.secret, "sizes", None) is not None, "odds are covered for one secret, not for several"),
     }
     for name, (given, why) in others.items():
         if given:
@@ -134,6 +140,11 @@ def check_private(spec: Spec) -> None:
                 raise ParameterError(
                     f"{hint('public_labels')} does not go with {hint(name)}: {why}. Leave one of them out."
                 )
+    if spec.zeros is not None and (not spec.publishes_model or spec.method not in (None, "auto", "real-or-synthetic")):
+        raise ParameterError(
+            f"{hint('zeros')} is for real or synthetic records under a published model; something else was asked for. "
+            f"Use {hint('prior', MODEL)} and {hint('method', 'auto')}, or leave it out."
+        )
     if spec.domain is None:
         return
     if not spec.is_private_design:

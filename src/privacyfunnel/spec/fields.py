@@ -25,6 +25,7 @@ from privacyfunnel.spec.kinds import (
     PATH,
     POPULATION,
     ROBUST,
+    SECRETS,
     TEXT,
     Kind,
     choice,
@@ -75,7 +76,7 @@ class Option:
 
 OPTIONS: Mapping[str, Mapping[str, Option]] = {
     "Columns": {
-        "secret": Option(NAMES, "illness", "COLUMN", DESIGNING, short="-s", common=True),
+        "secret": Option(SECRETS, "illness", "COLUMN", DESIGNING, short="-s", common=True),
         "publish": Option(NAMES, ["town", "age"], "COLUMN", DESIGNING, short="-p", common=True),
         "keep": Option(NAMES, ["year"], "COLUMN", DRAWING),
         "allow": Option(NAMES, ["case_number"], "COLUMN", DESIGNING),
@@ -119,6 +120,7 @@ OPTIONS: Mapping[str, Mapping[str, Option]] = {
         "design_epsilon": Option(DESIGN_EPSILON, 0.5, "ε", DESIGNING),
         "domain": Option(ANY_PATH, "domain.json", "FILE", DESIGNING),
         "public_labels": Option(NAMES, ["state"], "COLUMN", DESIGNING),
+        "zeros": Option(ANY_PATH, "zeros.csv", "FILE", DESIGNING),
         "design_noise": Option(choice("own", "opendp"), "own", commands=DESIGNING),
     },
     READING: {
@@ -158,8 +160,9 @@ OPTIONS: Mapping[str, Mapping[str, Option]] = {
 GROUPS: Mapping[str, str] = {name: group for group, named in OPTIONS.items() for name in named}
 
 HELP: Mapping[str, str] = {
-    "secret": "The secret column; several by comma (a name with a comma in quotes) or repetition.",
-    "publish": "A column to publish, randomised; several likewise.",
+    "secret": "The secret column. Repeated: each is promised by itself, health=0.5 with its own ε, and nothing is "
+    "promised about several together. With commas between: one secret of all of them.",
+    "publish": "A column to publish, randomised; several by comma (a name with a comma in quotes) or repetition.",
     "keep": "A column to publish unchanged, judged together with what is published; several likewise.",
     "allow": "Publish this column although it holds identifiers, free text, days or coordinates; several likewise.",
     "for_whom": "Who gets the files: everybody (all of them may be published, values as such), analysts (they get "
@@ -170,8 +173,7 @@ HELP: Mapping[str, str] = {
     "promise": "lip: each secret compared with everybody; pml: lip, but only how far a belief rises (pml:floor=0.05 "
     "for every prior that gives each value so much); alip:0.5,1: how far it falls and rises; ldp: between any two "
     "secrets (ldp:graded.csv with an ε per pair, ldp:line by distance); srlip: lip, also to those who know published "
-    "values; events:groups.csv: groups of values against the rest; each (each:ldp,health=0.5): every secret column by "
-    "itself.",
+    "values; events:groups.csv: groups of values against the rest.",
     "prior": "model: a model made from counts with noise, published with the mechanism: all files may be public "
     "and ε covers them together; table: the table's own frequencies, the mechanism is then for the owner alone; "
     "population: those whom the rows are a sample of, by counts with noise. Default: model.",
@@ -218,6 +220,8 @@ HELP: Mapping[str, str] = {
     "domain": "The file of public labels and bins, as scan drafts it. Default for a model: labels that many rows have.",
     "public_labels": "Name every value of this column, since everybody knows which ones there are (states, sexes, age "
     "groups); several likewise. Default: values that many rows have.",
+    "zeros": "A table of two values in each line, in the columns that they belong to, which nobody has together: no "
+    "synthetic row ever has them. They become public. For several columns under a published model.",
     "design_noise": "The source of noise: own, or opendp (an extra package).",
     "table": "The table, where no other is named: a file, or with a query a database.",
     "query": "The rows of a database: select … from …",

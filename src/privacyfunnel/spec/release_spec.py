@@ -114,6 +114,7 @@ class ReleaseSpec:
     design_epsilon: float | str | None = None
     domain: Any = None
     public_labels: Names = ()
+    zeros: Any = None
     design_noise: str = "own"
 
     table: Any = None
@@ -195,6 +196,16 @@ class ReleaseSpec:
 
     @property
     def _plain_promise(self) -> Promise:
+        """The promise about the secret, or about each of several."""
+        sizes = getattr(self.secret, "sizes", None)
+        if sizes is None:
+            return self._size_promise(None)
+        from privacyfunnel.model.each_secret import Each
+
+        given = [size for size in sizes.values() if size is not None]
+        return Each.of_columns(self._size_promise(max(given) if len(given) == len(sizes) else None), sizes)
+
+    def _size_promise(self, default: float | None) -> Promise:
         from privacyfunnel.model.promises import find_promise, fixes_epsilon
 
         if not isinstance(self.promise, str):
@@ -211,7 +222,8 @@ class ReleaseSpec:
                 f"A promise needs its ε; none was given. Add {hint('epsilon', 1)}. An average alone promises nothing "
                 f"about the worst record; {hint('average_only')} asks for just that."
             )
-        return find_promise(self.promise, epsilon_of_factor(DEFAULT_FACTOR) if epsilon is None else epsilon)
+        default = epsilon_of_factor(DEFAULT_FACTOR) if default is None else default
+        return find_promise(self.promise, default if epsilon is None else epsilon)
 
     def promise_for(self, joint: Joint) -> Promise:
         """The promise about this table, and about the population it is a sample of where that was asked for."""
@@ -304,6 +316,13 @@ class ReleaseSpec:
         named = isinstance(self.domain, str | Path)
         found: DomainFile | None = read_domain(Path(self.domain)) if named else self.domain
         return found
+
+    @cached_property
+    def impossible_pairs(self) -> tuple[tuple[tuple[str, str], tuple[str, str]], ...]:
+        """Pairs of a column and a value that nobody has together."""
+        from privacyfunnel.tables.coding.structural_zeros import read_zeros
+
+        return read_zeros(Path(self.zeros)) if isinstance(self.zeros, str | Path) else tuple(self.zeros or ())
 
     @property
     def publishes_model(self) -> bool:

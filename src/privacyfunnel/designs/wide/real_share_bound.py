@@ -66,7 +66,7 @@ def bound_real_share(mechanism: RealOrSynthetic) -> float:
 
 def _largest_terms(mechanism: RealOrSynthetic, ratios: FloatArray, prices: FloatArray) -> FloatArray:
     told = _excess(mechanism, ratios) @ prices.T
-    return np.maximum(1.0 - told.max(axis=1), -told.min(axis=1))
+    return np.asarray(np.maximum(1.0 - told.max(axis=1), -told.min(axis=1)))
 
 
 def _excess(mechanism: RealOrSynthetic, ratios: FloatArray) -> FloatArray:
@@ -82,12 +82,12 @@ def _choose_multipliers(sample: DesignSample) -> FloatArray:
 
     shares, blank = sample.shares, sample.blank
     each = _excess(blank, sample.records.ratios) * sample.records.everybody[:, None]
-    means = np.stack([np.bincount(sample.classes, column, blank.classes) for column in each.T], axis=1)
-    means /= shares[:, None]
+    sums = np.stack([np.bincount(sample.classes, column, blank.classes) for column in each.T], axis=1)
+    means = sums / shares[:, None]
     k, pairs = means.shape
     programme = Programme(solver="ipm", run_crossover="off", presolve="on")
-    none = np.empty(0)
-    programme.add_columns(np.append(shares, np.zeros(k * pairs)), np.zeros(k + k * pairs, dtype=np.int64), none, none)
+    none = np.zeros(k + k * pairs, dtype=np.int64)
+    programme.add_columns(np.append(shares, np.zeros(k * pairs)), none, none[:0], np.empty(0))
     of_class = k + np.arange(k * pairs).reshape(k, pairs)
     j = np.concatenate([np.arange(k), np.repeat(np.arange(k), k)])
     to = np.concatenate([np.arange(k), np.tile(np.arange(k), k)])

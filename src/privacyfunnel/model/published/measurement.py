@@ -148,7 +148,7 @@ def measure_tree(
     table: CodedTable, epsilon: Fraction, source: Callable[[Fraction], NoiseSource], fixed: Sequence[Edge] = ()
 ) -> TreeMeasurement:
     """Measure a table with noise from this source; `fixed` are edges that public knowledge asks for."""
-    _grow_forest(len(table.attributes), fixed, (), 0)  # a circle is refused before any noise is drawn
+    refuse_circles(len(table.attributes), fixed)  # before any noise is drawn
     plan = NoisePlan.divide(epsilon, table.rows, len(table.attributes), len(fixed))
     noise = source(plan.rate)
     pairs = tuple(add_noise(table.count([j], by_secret=True), noise) for j in range(len(table.attributes)))
@@ -215,6 +215,11 @@ def score_pairs(table: CodedTable, candidates: Sequence[Edge], margins: Sequence
         distance = np.abs(table.count([i, j], by_secret=False) - expected.astype(np.int64)).sum()
         scores.append(int(distance) - int(by_sampling))
     return np.array(scores, dtype=np.int64)
+
+
+def refuse_circles(m: int, fixed: Sequence[Edge]) -> None:
+    """Refuse edges that no forest of m columns has."""
+    _grow_forest(m, fixed, (), 0)
 
 
 def _grow_forest(m: int, fixed: Sequence[Edge], candidates: Sequence[Edge], number: int) -> list[Edge]:

@@ -13,7 +13,14 @@ import numpy as np
 from privacyfunnel.arrays import BoolArray, FloatArray
 from privacyfunnel.errors import ColumnError, ParameterError
 from privacyfunnel.model.joint import Attribute
-from privacyfunnel.model.published.measurement import CodedTable, Edge, TreeMeasurement, combine_shares, measure_tree
+from privacyfunnel.model.published.measurement import (
+    CodedTable,
+    Edge,
+    TreeMeasurement,
+    combine_shares,
+    measure_tree,
+    refuse_circles,
+)
 from privacyfunnel.model.published.noise import NoiseSource, noise_variance
 from privacyfunnel.model.published.smoothing import (
     smooth_pair_table,
@@ -71,6 +78,27 @@ def smooth_tree(
         shares = np.append(shares, unlisted_rows)
         tables = [np.concatenate([table, table.sum(axis=0, keepdims=True)]) for table in tables]
     return TreeModel.from_weights(secret, attributes, shares, seen.parents, tables)
+
+
+def check_zeros(attributes: Sequence[Attribute], zeros: Sequence[tuple[Label, Label]]) -> tuple[Edge, ...]:
+    """The pairs of columns that have impossible combinations; refuses those that no tree can have."""
+    places = {attribute.name: j for j, attribute in enumerate(attributes)}
+    strange = [name for pair in zeros for name, _ in pair if name not in places]
+    if strange:
+        raise ColumnError(
+            f"An impossible combination names column '{strange[0]}', which is not published. Publish it, or leave it "
+            "out there."
+        )
+    edges = sorted({(min(i, j), max(i, j)) for i, j in ((places[one[0]], places[two[0]]) for one, two in zeros)})
+    tabulate_zeros(attributes, published_zeros(attributes, zeros))
+    refuse_circles(len(attributes), edges)
+    return tuple(edges)
+
+
+def published_zeros(attributes: Sequence[Attribute], zeros: Sequence[tuple[Label, Label]]) -> list[tuple[Label, Label]]:
+    """Those of which both labels are published."""
+    labels = {attribute.name: attribute.labels for attribute in attributes}
+    return [pair for pair in zeros if all(label in labels.get(name, ()) for name, label in pair)]
 
 
 def tabulate_zeros(attributes: Sequence[Attribute], zeros: Sequence[tuple[Label, Label]]) -> Zeros:

@@ -24,7 +24,14 @@ from privacyfunnel.model.joint import Attribute
 from privacyfunnel.model.published.measurement import CodedTable, NoisePlan, TreeMeasurement, add_noise, measure_edges
 from privacyfunnel.model.published.noise import NoiseSource, noise_variance
 from privacyfunnel.model.published.table_model import DELTA, TESTS, LabelTests, few_rows, pool_secrets
-from privacyfunnel.model.published.tree_fit import smooth_tree
+from privacyfunnel.model.published.tree_fit import (
+    Label,
+    Zeros,
+    check_zeros,
+    published_zeros,
+    smooth_tree,
+    tabulate_zeros,
+)
 from privacyfunnel.model.published.tree_model import TreeModel
 from privacyfunnel.names import OTHER, unique_label
 
@@ -71,14 +78,17 @@ def fit_wide_model(
     total: Fraction,
     source: Callable[[Fraction], NoiseSource],
     given: tuple[bool, Sequence[str]],
+    zeros: Sequence[tuple[Label, Label]] = (),
 ) -> WideFit:
     """The model of a table for ε_c out of the whole ε.
 
     `given` says whether all labels of the secret are public, and of each column whether they are `GIVEN`, `BINNED` (the
-    last is that of a missing number, of which it is not known whether any occurs), or to be `FOUND`.
+    last is that of a missing number, of which it is not known whether any occurs), or to be `FOUND`. Pairs of labels in
+    `zeros` never occur together, as far as both are published; their columns are made parent and child.
     """
     m, n = len(table.attributes), table.rows
-    plan = NoisePlan.divide(epsilon, n, m, totals=1)
+    fixed = check_zeros(table.attributes, zeros)
+    plan = NoisePlan.divide(epsilon, n, m, len(fixed), totals=1)
     noise = source(plan.rate)
     variance = noise_variance(noise.rate)
     tests = LabelTests(noise.rate, total, DELTA * TESTS / (2 * m + 1))
@@ -114,8 +124,9 @@ def fit_wide_model(
         raise FewRowsError(f"no value of {', '.join(empty)} has the {tests.threshold(1):,} rows that name it")
     attributes = tuple(Attribute(at.name, col.labels) for at, col in zip(table.attributes, columns, strict=True))
     coded = _recode(table, of_secret, secret, columns, attributes)
-    measured = measure_edges(coded, tuple(pairs), plan, epsilon, source, totals=totals)
-    tree, rest = _smooth(measured, secret, attributes, None if given[0] else len(pools))
+    impossible = tabulate_zeros(attributes, published_zeros(attributes, zeros))
+    measured = measure_edges(coded, tuple(pairs), plan, epsilon, source, fixed, totals)
+    tree, rest = _smooth(measured, secret, attributes, None if given[0] else len(pools), impossible)
     delta = Fraction(0) if given[0] and FOUND not in given[1] else DELTA
     return WideFit(tree, tuple(columns), tuple(named), rest, delta, tests.threshold(1) if delta else 0)
 
@@ -156,18 +167,22 @@ def _recode(
 
 
 def _smooth(
-    seen: TreeMeasurement, secret: Attribute, attributes: tuple[Attribute, ...], unlisted: int | None
+    seen: TreeMeasurement,
+    secret: Attribute,
+    attributes: tuple[Attribute, ...],
+    unlisted: int | None,
+    impossible: Zeros,
 ) -> tuple[TreeModel, int | None]:
     """The tree. Secrets that were not found go with values as everybody does where they have few rows together."""
     few = few_rows(seen.rows)
     assert seen.totals is not None
     spread = math.sqrt(noise_variance(seen.rate) * len(seen.totals))
     if unlisted is None or seen.totals[unlisted] >= max(few, SURE_OF_REST * spread):
-        return smooth_tree(seen, secret, attributes), unlisted
+        return smooth_tree(seen, secret, attributes, impossible), unlisted
     measured = replace(
         seen,
         pairs=tuple(table[:unlisted] for table in seen.pairs),
         triples=tuple(table[:unlisted] for table in seen.triples),
         totals=seen.totals[:unlisted],
     )
-    return smooth_tree(measured, secret, attributes, unlisted_rows=few), unlisted
+    return smooth_tree(measured, secret, attributes, impossible, unlisted_rows=few), unlisted

@@ -25,7 +25,7 @@ from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.protocols.sparse_protocol import SparseProtocol
 from privacyfunnel.names import current_label
-from privacyfunnel.release.domain_coding import column_bins, rest_merges
+from privacyfunnel.release.kept_counts import column_bins, rest_merges
 from privacyfunnel.tables.coding.bins import Bins
 from privacyfunnel.tables.coding.merges import Merge
 

@@ -2,8 +2,8 @@
 
 A column is remembered by keyed hashes, one for each of its labels together with the number of rows that have it; blanks
 around a label, its case and the way a number is written do not count. A row that changed alters two of them, other
-people alter nearly all. They are keyed, so those of two ledgers have nothing in common; whoever has the key can try out
-guesses of labels and counts.
+people alter nearly all. They are keyed, so those of two ledgers have nothing in common until these are merged; whoever
+has the key can try out guesses of labels and counts.
 """
 
 from __future__ import annotations
@@ -26,14 +26,22 @@ MOST_LABELS = 256  # of a column that are remembered
 FEWEST_AGREEING = 12  # labels with equal counts that are no accident where others differ
 AGREEING_EACH = 3  # of them for each label that differs
 
+SALT = 16  # bytes
+
 Fingerprint = tuple[str, ...]  # how values were made coarser, then a hash of each label with its count
+Fingerprints = Mapping[str, Fingerprint]  # of each column
 
 
-def column_fingerprints(contingency: Contingency, salt: bytes) -> dict[str, Fingerprint]:
-    """The fingerprint of each column."""
+def column_fingerprints(contingency: Contingency, salts: bytes) -> tuple[Fingerprints, dict[str, Fingerprints]]:
+    """The fingerprint of each column under the first salt; and under each of those that a merged ledger has besides."""
     weights = contingency.weights
     sides = ((contingency.secret, weights.sum(axis=1)), (contingency.published, weights.sum(axis=0)))
-    return {name: mark for variable, counts in sides for name, mark in _variable_fingerprints(variable, counts, salt)}
+    own, *others = (salts[i : i + SALT] for i in range(0, len(salts), SALT))
+
+    def under(salt: bytes) -> Fingerprints:
+        return {name: mark for side in sides for name, mark in _variable_fingerprints(*side, salt)}
+
+    return under(own), {salt.hex(): under(salt) for salt in others}
 
 
 def canonical_label(text: str) -> str:
@@ -45,7 +53,7 @@ def canonical_label(text: str) -> str:
     return re.sub(NUMERAL, r"\1\2", unicodedata.normalize("NFC", text).strip().casefold())
 
 
-def have_same_rows(mine: Mapping[str, Fingerprint], theirs: Mapping[str, Fingerprint]) -> bool:
+def have_same_rows(mine: Fingerprints, theirs: Fingerprints) -> bool:
     """Whether two tables agree in all columns that both have under one name; if there are none, in any two columns."""
     named = {canonical_label(name): mark for name, mark in theirs.items()}
     pairs = [(mark, named[canonical_label(name)]) for name, mark in mine.items() if canonical_label(name) in named]

@@ -35,7 +35,9 @@ from privacyfunnel.errors import LedgerError, OutputError
 from privacyfunnel.hints import hint
 from privacyfunnel.locks import is_run_alive, this_run
 from privacyfunnel.release.ledger.column_fingerprints import (
+    SALT,
     Fingerprint,
+    Fingerprints,
     canonical_label,
     column_fingerprints,
     have_same_rows,
@@ -74,7 +76,7 @@ class Entry:
     rows: int
     secret: tuple[str, ...]
     publish: tuple[str, ...]
-    columns: Mapping[str, Fingerprint]  # of each of them
+    columns: Fingerprints  # of each of them
     source: str  # the table
     table: str  # the sanitised one
     protocol_file: str
@@ -87,6 +89,8 @@ class Entry:
     state: str = BEGUN
     run: str = ""  # the process that made it
     noise: str = ""  # the ε of the noise in its counts, as a fraction, where its design is private
+    salt: str = ""  # with which its columns were keyed, where it came from another ledger
+    beside: Mapping[str, Fingerprints] = field(default_factory=dict)  # the same, under salts of merged ledgers
     name: str = field(default_factory=lambda: secrets.token_hex(8))
 
     def has_same_rows(self, other: Entry) -> bool:
@@ -95,7 +99,12 @@ class Entry:
         The same table by name, though rows may have come and gone since; or one that agrees with it in all columns
         that both have, but for a few rows at most.
         """
-        return self.source == other.source or have_same_rows(self.columns, other.columns)
+        return self.source == other.source or any(have_same_rows(*pair) for pair in self._comparable(other))
+
+    def _comparable(self, other: Entry) -> list[tuple[Fingerprints, Fingerprints]]:
+        """The fingerprints of both that were keyed alike."""
+        mine, its = ({entry.salt: entry.columns, **entry.beside} for entry in (self, other))
+        return [(marks, its[salt]) for salt, marks in mine.items() if salt in its]
 
     def counts_with(self, other: Entry) -> bool:
         """Whether both are of the same rows, and both may be published."""
@@ -112,8 +121,14 @@ class Entry:
     def _shares_secret(self, other: Entry) -> bool:
         """Whether a column of both secrets is the same, by its name or by its values."""
         names = [{canonical_label(name) for name in entry.secret} for entry in (self, other)]
-        marks = [[entry.columns[name] for name in entry.secret if name in entry.columns] for entry in (self, other)]
-        return bool(names[0] & names[1]) or any(have_same_values(one, its) for one in marks[0] for its in marks[1])
+        pairs = [
+            (mine[one], its[another])
+            for mine, its in self._comparable(other)
+            for one in self.secret
+            for another in other.secret
+            if one in mine and another in its
+        ]
+        return bool(names[0] & names[1]) or any(have_same_values(*pair) for pair in pairs)
 
     def draws_alike(self, other: Entry) -> bool:
         """Whether both drew by ids with one key and one protocol: whoever is in both, unchanged, is published once."""
@@ -147,16 +162,15 @@ class Entry:
         return False
 
     def to_json(self) -> dict[str, Any]:
-        return {**asdict(self), "order": None if self.order is None else self.order.hex()}
+        content = {**asdict(self), "order": None if self.order is None else self.order.hex()}
+        return {name: held for name, held in content.items() if held or name not in {"salt", "beside"}}
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Entry:
         order = content["order"]
         lists: dict[str, Any] = {name: tuple(map(str, content[name])) for name in ("secret", "publish")}
-        lists["columns"] = {  # those of an earlier version are one text, and like no other
-            name: (mark,) if isinstance(mark, str) else tuple(map(str, mark))
-            for name, mark in content["columns"].items()
-        }
+        lists["columns"] = _read_marks(content["columns"])
+        lists["beside"] = {str(salt): _read_marks(marks) for salt, marks in content.get("beside", {}).items()}
         entry = cls(**{**content, **lists, "order": None if order is None else bytes.fromhex(order)})
         Fraction(entry.noise or 0)
         if entry.state not in {BEGUN, FINISHED, REPLACED, NOISE} or (
@@ -170,12 +184,14 @@ def early_entry(
     counted: Contingency, spec: ReleaseSpec, source: TableSource, table: Path, salt: bytes, *, for_publication: bool
 ) -> Entry:
     """What is known of a release before its protocol is."""
+    columns, beside = column_fingerprints(counted, salt)
     return Entry(
         when="",
         rows=int(counted.weights.sum()),
         secret=tuple(spec.secret),
         publish=tuple(spec.publish),
-        columns=column_fingerprints(counted, salt),
+        columns=columns,
+        beside=beside,
         source=source.identity,
         table=str(table.resolve()),
         protocol_file="",
@@ -253,6 +269,24 @@ class Ledger:
             self._write(salt, [entry for entry in entries if entry.name not in gone])
         return tuple(entry for entry in entries if entry.name in gone)
 
+    def merge(self, others: Sequence[Ledger]) -> int:
+        """Take in what other ledgers know; how many entries were new. Their rows are recognised from now on."""
+        read = [other._content() for other in others]
+        with self._lock():
+            salts, entries = self._content()
+            known = {entry.name: entry for entry in entries}
+            for theirs, found in read:
+                keys = [theirs[i : i + SALT] for i in range(0, len(theirs), SALT)]
+                mine = {salts[i : i + SALT].hex() for i in range(0, len(salts), SALT)}
+                salts += b"".join(key for key in keys if key.hex() not in mine)
+                for entry in found:
+                    salt = entry.salt or keys[0].hex()
+                    moved = replace(entry, salt="" if salt == salts[:SALT].hex() else salt)
+                    if entry.name not in known or known[entry.name].state == BEGUN:
+                        known[entry.name] = moved
+            self._write(salts, tuple(known.values()))
+        return len(known) - len(entries)
+
     @contextmanager
     def record(self, mine: Entry, *, known: Iterable[Entry], refuse: RefusalFactory) -> Iterator[list[Entry]]:
         """The release is made inside. It is in the ledger before it appears, and afterwards exactly if it stands.
@@ -305,9 +339,12 @@ class Ledger:
             stated = content.pop("digest")
             if content["privacyfunnel"] != "ledger" or content["version"] != VERSION or stated != _digest(content):
                 raise self._damage_error()
-            return bytes.fromhex(content["salt"]), tuple(map(Entry.from_json, content["releases"]))
+            salts = bytes.fromhex(content["salt"])
+            if not salts or len(salts) % SALT:
+                raise self._damage_error()
+            return salts, tuple(map(Entry.from_json, content["releases"]))
         except FileNotFoundError:
-            return secrets.token_bytes(16), ()
+            return secrets.token_bytes(SALT), ()
         except OSError as error:
             raise self._access_error(error) from None
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
@@ -333,7 +370,7 @@ class Ledger:
                 file = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe must not keep us waiting
             except FileNotFoundError:
                 try:
-                    self._write(secrets.token_bytes(16), (), force=False)
+                    self._write(secrets.token_bytes(SALT), (), force=False)
                 except LedgerError:
                     if not self.path.exists():  # else another run was quicker
                         raise
@@ -373,6 +410,11 @@ def _finish(entry: Entry, others: Iterable[Entry]) -> list[Entry]:
     """The entries with this one finished, which takes the place of what lay there."""
     gone = (replace(e, state=REPLACED) if e.shares_place(entry) and e.state == FINISHED else e for e in others)
     return [*gone, replace(entry, state=FINISHED)]
+
+
+def _read_marks(content: Mapping[str, Any]) -> dict[str, Fingerprint]:
+    """Fingerprints of columns; those of an earlier version are one text, and like no other."""
+    return {name: (mark,) if isinstance(mark, str) else tuple(map(str, mark)) for name, mark in content.items()}
 
 
 def protocol_digest(protocol: bytes) -> str:

@@ -14,7 +14,7 @@ from privacyfunnel.formatting import format_epsilon
 from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.release.findings.composition_leakage import ReleaseComposition, compose_releases
-from privacyfunnel.release.ledger.column_fingerprints import column_fingerprints
+from privacyfunnel.release.ledger.column_fingerprints import SALT, column_fingerprints
 from privacyfunnel.release.ledger.ledger_file import MOST_TEXT, NOTHING, Entry, Ledger, early_entry, protocol_digest
 
 if TYPE_CHECKING:
@@ -98,12 +98,14 @@ def make_entry(
     """The entry of a release that is about to be made."""
     sealed, spec = outgoing.sealed, outgoing.spec
     key, row_id = spec.row_key, spec.row_id
+    columns, beside = column_fingerprints(outgoing.bound_table.encoding.contingency, salt)
     return Entry(
         when=datetime.now().astimezone().isoformat(timespec="microseconds"),
         rows=outgoing.rows,
         secret=sealed.domain.secret_columns,
         publish=tuple(at.name for at in sealed.domain.attributes),
-        columns=column_fingerprints(outgoing.bound_table.encoding.contingency, salt),
+        columns=columns,
+        beside=beside,
         source=source.identity,
         table=str(table.resolve()),
         protocol_file=str(protocol.path.resolve()),
@@ -112,7 +114,7 @@ def make_entry(
         promise=f"{sealed.promise.name} ε = {sealed.total_epsilon:g}",
         order=outgoing.order_key,
         for_publication=sealed.for_publication and spec.seed is None and not trial,
-        drawn="" if key is None or row_id is None else key.mark(salt, sealed.digest, row_id),
+        drawn="" if key is None or row_id is None else key.mark(salt[:SALT], sealed.digest, row_id),
     )
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
-from privacyfunnel.errors import ColumnError, ParameterError, TableError
+from privacyfunnel.errors import ColumnError, ParameterError, TableError, make_retryable
 
 if TYPE_CHECKING:
     import polars as pl
@@ -87,9 +87,11 @@ def missing_package_error(where: str, library: str, extra: str) -> TableError:
 
 def connection_error(where: str) -> TableError:
     """The server refused or did not answer."""
-    return TableError(
-        f"cannot connect to the database {where}: it refused or did not answer in time. Check that it runs, its name, "
-        "user and password; these may be in PGUSER and PGPASSWORD, or in ~/.pgpass."
+    return make_retryable(
+        TableError(
+            f"cannot connect to the database {where}: it refused or did not answer in time. Check that it runs, its "
+            "name, user and password; these may be in PGUSER and PGPASSWORD, or in ~/.pgpass."
+        )
     )
 
 
@@ -106,9 +108,11 @@ def not_one_select_error(where: str, statements: int) -> TableError:
 
 def read_error(where: str) -> TableError:
     """The answer broke off."""
-    return TableError(
-        f"the database {where} broke off before the last row: the query ran out of time, was ended, failed on a row, "
-        "or the connection was lost. Try the query there, and run again."
+    return make_retryable(
+        TableError(
+            f"the database {where} broke off before the last row: the query ran out of time, was ended, failed on a "
+            "row, or the connection was lost. Try the query there, and run again."
+        )
     )
 
 
