@@ -181,7 +181,7 @@ def _release(case: Case, epsilon: float, seed: int) -> Published:
         found = draw_channel(case, Channel(np.asarray(values), sealed.mechanism.channel), seed)
         assert isinstance(sealed.model, TableModel)
         joint = sealed.model.joint(sealed.domain.attributes, sealed.domain.combos, case.secret)
-        best = _stands_for(case, sealed, joint.secrets)[joint.weights.argmax(axis=0)]
+        best = _stands_for(case, sealed)[joint.weights.argmax(axis=0)]
         known = partial(_look_up, case, {int(value): i for i, value in enumerate(values)}, best)
         found = replace(found, known_model=known, joint=None)
     memory = _measure_memory(case, epsilon) if seed == 1 and epsilon == 1 else None
@@ -200,13 +200,13 @@ def _look_up(case: Case, place: dict[int, int], best: Codes, codes: Codes) -> Co
     return best[[place[number] for number in case.record_numbers(codes).tolist()]]
 
 
-def _stands_for(case: Case, sealed: SealedProtocol, groups: Sequence[str]) -> Codes:
+def _stands_for(case: Case, sealed: SealedProtocol) -> Codes:
     """The secret that is guessed where the model says a group: its commonest one."""
     assert sealed.model is not None
     labels = case.coded.secret.labels
     order = np.argsort(np.bincount(case.coded.secrets, minlength=len(labels)), kind="stable")
     found = {group: int(s) for s in order for group in [sealed.model.group_of([labels[s]])[0]]}
-    return np.array([found[group] for group in groups])
+    return np.array([found[group] for group in sealed.model.secrets])
 
 
 def _share_arrays(case: Case, tables: Sequence[ShareTable]) -> dict[tuple[int, ...], FloatArray]:
@@ -225,7 +225,7 @@ def _read_wide(case: Case, sealed: SealedProtocol, drawn: Codes, seed: int) -> P
     assert isinstance(sealed.mechanism, RealOrSynthetic)
     model = sealed.mechanism.model
     release = WeightedRelease.weigh(sealed.mechanism, drawn, KeyStream.from_seed(seed + 1), DECOYS)
-    shares, named = model.shares / model.shares.sum(), _stands_for(case, sealed, model.secret.labels)
+    shares, named = model.shares / model.shares.sum(), _stands_for(case, sealed)
     likelihood = release.rows.keep[:, None] * np.nan_to_num(model.ratios(drawn)) + _synthetic_part(release)
     return Published(
         records=np.vstack([release.rows.codes, release.decoys.codes]),

@@ -84,11 +84,12 @@ def run_script(
 
 def measure_memory(words: list[str]) -> float:
     """The most memory of a command of privacyfunnel, in MB."""
-    code = (
-        "import runpy, pathlib\ntry:\n    runpy.run_module('privacyfunnel', run_name='__main__')\n"
-        "finally:\n    print(pathlib.Path('/proc/self/status').read_text().split('VmHWM:')[1].split()[0])"
+    code = (  # a process of its own, for a child begins with the largest memory of its parent
+        "import os, sys; child = os.spawnv(os.P_NOWAIT, sys.executable, [sys.executable, *sys.argv[1:]]); "
+        "print(os.wait4(child, 0)[2].ru_maxrss)"
     )
-    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=False)
+    command = [sys.executable, "-c", code, "-m", "privacyfunnel", *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     return int(done.stdout.split()[-1]) / 1024
 
 
