@@ -15,7 +15,7 @@ import pytest
 from scipy.stats import binom
 
 from privacyfunnel.audits.draw_agreement import chi_square
-from privacyfunnel.audits.secret_dependence import SecretTallies, bernstein
+from privacyfunnel.audits.output_margins import SecretTallies, bernstein
 from privacyfunnel.cli import main
 from privacyfunnel.mechanisms.draw_tally import PooledCounts
 from privacyfunnel.mechanisms.sampling import KeyStream
