@@ -6,7 +6,7 @@ import pytest
 from privacyfunnel.arrays import dense
 from privacyfunnel.designs import methods
 from privacyfunnel.designs.methods import Choice, Options, apply_default_use
-from privacyfunnel.designs.optimal import problem_conversion, statistics_solver
+from privacyfunnel.designs.optimal import problem_conversion, solvers
 from privacyfunnel.designs.optimal.optimum import optimal
 from privacyfunnel.designs.optimal.problem_conversion import build_problem, thin
 from privacyfunnel.engine import split
@@ -24,7 +24,7 @@ def joint(secrets: int, values: int) -> Joint:
 
 
 def test_statistics_of_too_many_values_are_refused_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(statistics_solver, "CONDITIONED_AT_ALL", 5)
+    monkeypatch.setattr(solvers, "CONDITIONED_AT_ALL", 5)
     with pytest.raises(SizeError, match=r"at most 5 values; this table has 12\. Publish fewer columns, use coarser"):
         optimal(joint(3, 12), LIP(0.7), Statistics())
 

@@ -15,6 +15,7 @@ from privacyfunnel.cli.release_summary import Details, format_signer
 from privacyfunnel.cli.spec_options import READING, Given, build_spec, takes_spec
 from privacyfunnel.cli.transition_matrix import audit_matrix_file
 from privacyfunnel.formatting import finite_or_none, format_factor
+from privacyfunnel.names import format_names
 
 if TYPE_CHECKING:
     from privacyfunnel.audits.draw_agreement import DrawAgreement
@@ -142,6 +143,8 @@ def _format_verdict(sealed: SealedProtocol) -> tuple[str, str]:
     whom = "" if sealed.model is None else " for whoever believes the published model"
     if people is not None:
         whom = f" for the population, with {100 * people.confidence:g} % confidence"
+    elif sealed.promise.known_columns:
+        whom += f", also if they know {format_names(sealed.promise.known_columns)} of a person"
     elif sealed.promise.odds is not None:
         whom += f"{'' if sealed.model is None else ', and'} for {sealed.promise.odds.people('it')}"
     epsilon = f"ε = {text_format.format_epsilon(size)} (×{format_factor(size)})"

@@ -27,6 +27,7 @@ from privacyfunnel.errors import ColumnError, ParameterError
 from privacyfunnel.formatting import format_number
 from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.input_domain import Domain
+from privacyfunnel.mechanisms.real_or_synthetic import reveal_known
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.comparisons import float_below
 from privacyfunnel.model.joint import Attribute, Joint, merge_secrets
@@ -70,7 +71,7 @@ def is_wide(spec: ReleaseSpec) -> bool:
     """
     if spec.method not in (AUTO, REAL_OR_SYNTHETIC):
         return False
-    if spec.method == REAL_OR_SYNTHETIC or spec.zeros is not None:
+    if spec.method == REAL_OR_SYNTHETIC or spec.zeros is not None or spec.known:
         return True
     if spec.domain is None and len(spec.publish) <= MOST_LISTED_COLUMNS:
         return False
@@ -114,7 +115,8 @@ class FittedWideModel:
         return (
             f"the published model guesses {secret} with a loss of {found.log_loss:.3f} nats a row (shares alone "
             f"{found.base:.3f}, a classifier without noise {found.naive_bayes:.3f}); its shares are off by "
-            f"{100 * found.one_way:.2f} points, its tables of two columns by {100 * found.two_way:.1f} %{named}"
+            f"{100 * found.one_way:.2f} points, its tables of two columns by {100 * found.two_way:.1f} % (each count "
+            f"has noise of ±{1.96 * self.fit.noise:,.0f} rows, which grows with the columns){named}"
         )
 
     @property
@@ -137,6 +139,11 @@ class FittedWideModel:
 def check_wide(table: Contingency, spec: ReleaseSpec) -> None:
     """Refuse a table that no tree is made of, before any noise is drawn."""
     promise, codings = spec.promise_value, table.published.codings
+    if promise.composable is not None:
+        raise ParameterError(
+            f"{hint('composable')} is kept by mechanisms that list their outputs. Publish one or two columns, or use "
+            f"{hint('method', 'optimal')} where combinations are few."
+        )
     if promise.by_column:
         raise ParameterError(
             "Real and synthetic records are promised for one secret; several were given, each by itself. Publish one "
@@ -145,8 +152,8 @@ def check_wide(table: Contingency, spec: ReleaseSpec) -> None:
         )
     if len(codings) > MOST_COLUMNS:
         raise ParameterError(
-            f"At most {MOST_COLUMNS} columns are published together; these are {len(codings)}. With so many, each has "
-            "little of ε. Publish those that are needed."
+            f"At most {MOST_COLUMNS} columns are published together; these are {len(codings)}. The ε of the model is "
+            "shared by all of them, so that noise grows with their number. Publish those that are needed."
         )
     given = {*spec.public_labels} if spec.domain_file is None else {*spec.secret, *spec.publish}
     if promise.epsilon > LARGEST_TOTAL and not given >= {*spec.secret, *spec.publish}:
@@ -179,7 +186,9 @@ def fit_wide(table: Contingency, spec: ReleaseSpec) -> FittedWideModel:
     ]
     secrets_given = given or {*spec.secret} <= {*spec.public_labels}
     try:
-        fit = fit_wide_model(coded, epsilon, total, noise_source(spec), (secrets_given, kinds), spec.impossible_pairs)
+        fit = fit_wide_model(
+            coded, epsilon, total, noise_source(spec), (secrets_given, kinds), spec.impossible_pairs, spec.known
+        )
     except FewRowsError as error:
         raise _few_rows_error(str(error), rows, total) from None
     model = WideModel(
@@ -192,7 +201,7 @@ def fit_wide(table: Contingency, spec: ReleaseSpec) -> FittedWideModel:
 
 def seal_wide(fitted: FittedWideModel) -> tuple[SealedProtocol, WideDesign]:
     """The mechanism for a tree, its slacks proved, and what it keeps."""
-    found = design_real_or_synthetic(fitted.model.tree, fitted.promise)
+    found = design_real_or_synthetic(reveal_known(fitted.model.tree, fitted.promise), fitted.promise)
     told = measure_information(found.mechanism)
     attributes = fitted.model.tree.attributes
     sealed = SealedProtocol(

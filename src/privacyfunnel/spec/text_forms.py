@@ -229,8 +229,8 @@ def join_names(names: Sequence[str]) -> str:
     """Names with commas between, one that has a comma in quotes, as `parse_names` reads them."""
     if not any("," in name or '"' in name or name.startswith(" ") for name in names):
         return ",".join(names)
-    text = io.StringIO()
-    csv.writer(text, lineterminator="", quoting=csv.QUOTE_ALL).writerow(names)
+    text, blank = io.StringIO(), any(name.startswith(" ") for name in names)
+    csv.writer(text, lineterminator="", quoting=csv.QUOTE_ALL if blank else csv.QUOTE_MINIMAL).writerow(names)
     return text.getvalue()
 
 

@@ -147,6 +147,8 @@ class Choices:
             delimiter=self.dialect.delimiter,
             encoding=self.dialect.encoding,
             decimal=self.dialect.decimal,
+            sheet=self.dialect.sheet,
+            header_row=self.dialect.header_row,
             ledger=self.ledger,
             into=self.folder,
         )

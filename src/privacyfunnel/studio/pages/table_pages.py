@@ -18,6 +18,7 @@ from privacyfunnel.tables.coding.exploration import DATES, NUMBERS, ColumnProfil
 from privacyfunnel.tables.coding.grouping_rules import PARTS
 from privacyfunnel.tables.readers.formats import Dialect
 
+READING = ("delimiter", "encoding", "decimal", "sheet")
 DELIMITERS = {",": "comma ,", ";": "semicolon ;", "\t": "tab", "|": "bar |"}
 ENCODINGS = ("utf-8", "windows-1252", "iso-8859-1", "utf-16")
 DECIMALS = {".": "point 3.5", ",": "comma 3,5"}
@@ -32,12 +33,14 @@ def take_table(session: Session, form: Form) -> None:
     path = form.get("path", "").strip()
     known = session.choices.source
     shown = "" if known is None or known.uploaded else str(known.path)
-    if path and path != shown:
+    if path and (path != shown or "delimiter" not in form):  # opened again, it is read anew
         choose_table(session, TableFile(Path(path).expanduser().absolute(), Path(path).name))
         return
     if "delimiter" in form:
-        delimiter, encoding, decimal = (form.get(name, "") or None for name in ("delimiter", "encoding", "decimal"))
-        session.change(dialect=Dialect(delimiter, encoding, decimal))
+        delimiter, encoding, decimal, sheet = (form.get(name, "") or None for name in READING)
+        row = form.get("header_row", "").strip()
+        header_row = int(row) if row.isdecimal() and 0 < len(row) < 7 and int(row) else None
+        session.change(dialect=Dialect(delimiter, encoding, decimal, sheet=sheet, header_row=header_row))
 
 
 def choose_table(session: Session, source: TableFile) -> None:
