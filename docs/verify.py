@@ -289,6 +289,8 @@ def worst_ratio(content):
     if len(set(combos)) < len(combos) or any(len(row) != len(combos) or min(row) < least for row in weights):
         raise ValueError("the model must have a positive weight for each secret and value")
     worst, robust = Fraction(1), content["promise"].get("robust")
+    composable = content["promise"].get("composable")
+    limit = None if composable is None else below(Fraction(composable))
     pairs = [
         ([box(event, everybody, robust) for event in (one, other)], up, down)
         for one, other, everybody, up, down in events(content, combos)
@@ -296,6 +298,8 @@ def worst_ratio(content):
     for chances in likelihoods(content, combos):
         if len(chances) != len(combos):
             raise ValueError("the mechanism must have a row for each value")
+        if limit is not None and max(chances) > limit * min(chances):
+            return None
         if any(chances):
             for boxes, up, down in pairs:
                 (least, most), (others_least, others_most) = (extremes(*event, chances) for event in boxes)
@@ -334,6 +338,8 @@ def main(path):
         print(f"  {json.dumps(promise['parameters'], ensure_ascii=False)}.")
     if "robust" in promise:
         print(f"  It also holds for odds that differ from the model's by a factor of {promise['robust']}.")
+    if "composable" in promise:
+        print(f"  It adds at most {promise['composable']:g} to other releases of these records.")
     print(f"  A label is named because of one person with a chance of {float(Fraction(model['delta'])):g} at most.")
     return 0
 

@@ -66,7 +66,9 @@ class Leak:
             return "no output says anything about the secret"
         knows = [f"{joint.attributes[j].name} = {joint.attributes[j].labels[v]}" for j, v in self.known]
         who = "someone who knows " + " and ".join(knows) if knows else "someone who knows nothing else"
-        about = f"{joint.secret_name} = {_join_secrets(joint, self.secrets)}"
+        about = "two published values"
+        if self.secrets:
+            about = f"{joint.secret_name} = {_join_secrets(joint, self.secrets)}"
         called = str(self.output) if output is None else output
         if len(called) > LONGEST_NAME:
             called = f"{called[:LONGEST_NAME].rstrip()} …"

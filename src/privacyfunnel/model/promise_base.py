@@ -222,6 +222,11 @@ class Promise(ABC):
         return None
 
     @property
+    def composable(self) -> float | None:
+        """By how much it adds to other releases of the same records, made independently of it; None if unbounded."""
+        return None
+
+    @property
     def known_columns(self) -> tuple[str, ...]:
         """Columns of a person that somebody may know beforehand: it is kept for them as well."""
         return ()

@@ -141,6 +141,11 @@ class FittedWideModel:
 def check_wide(table: Contingency, spec: ReleaseSpec) -> None:
     """Refuse a table that no tree is made of, before any noise is drawn."""
     promise, codings = spec.promise_value, table.published.codings
+    if promise.composable is not None:
+        raise ParameterError(
+            f"{hint('composable')} is kept by mechanisms that list their outputs. Publish one or two columns, or use "
+            f"{hint('method', 'optimal')} where combinations are few."
+        )
     if promise.by_column:
         raise ParameterError(
             "Real and synthetic records are promised for one secret; several were given, each by itself. Publish one "

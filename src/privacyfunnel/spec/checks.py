@@ -33,9 +33,10 @@ def check_promise(spec: Spec) -> None:
             f"{hint('average_only')} needs {hint('average')} and no {hint('epsilon')}. Leave out "
             f"{hint('average_only')} to keep both."
         )
-    if spec.average is not None and getattr(spec.secret, "sizes", None) is not None:
+    alone = "average" if spec.average is not None else "known" if spec.known else ""
+    if alone and getattr(spec.secret, "sizes", None) is not None:
         raise ParameterError(
-            f"{hint('average')} is about one secret; several were given, each by itself. Leave it out, "
+            f"{hint(alone)} is about one secret; several were given, each by itself. Leave it out, "
             f"or make them one secret with a comma: {hint('secret', ','.join(spec.secret))}."
         )
     if isinstance(spec.promise, str):
@@ -105,6 +106,25 @@ def check_population(spec: Spec) -> None:
         f"noise to its counts. Draft one with scan, edit it, and name it ({hint('domain', 'domain.json')}), with a "
         f"confidence; or use {hint('prior', TABLE)}, whose mechanism is for your eyes only."
     )
+
+
+def check_composable(spec: Spec) -> None:
+    """Releases add up by a mechanism that reads what is published, about one secret at one prior."""
+    others = {
+        "robust": spec.robust is not None,
+        "known": bool(spec.known),
+        "population": spec.population is not None or spec.prior == POPULATION_PRIOR,
+        "sees_secret": spec.sees_secret,
+        "average_only": spec.average_only,
+        "secret": getattr(spec.secret, "sizes", None) is not None,
+        "method": spec.method not in ("auto", "optimal", "randomised-response"),
+    }
+    for name, given in others.items():
+        if spec.composable is not None and given:
+            raise ParameterError(
+                f"{hint('composable')} is for one secret at one prior, with a mechanism that reads what is published "
+                f"alone; it does not go with {hint(name)}. Leave one of them out."
+            )
 
 
 def check_robust(spec: Spec) -> None:

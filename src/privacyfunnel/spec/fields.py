@@ -89,6 +89,7 @@ OPTIONS: Mapping[str, Mapping[str, Option]] = {
         "prior": Option(choice(MODEL, TABLE, POPULATION_PRIOR), MODEL, commands=DESIGNING),
         "population": Option(POPULATION, "95%", "95%|auto|none", DESIGNING),
         "robust": Option(ROBUST, 2, "FACTOR|any", DESIGNING),
+        "composable": Option(number(above=0), 3.0, "A", DESIGNING),
         "known": Option(NAMES, ["sex"], "COLUMN", DESIGNING),
         "average": Option(number(least=0), 0.05, "NATS", DESIGNING),
         "average_only": Option(FLAG, commands=DESIGNING),
@@ -184,6 +185,8 @@ HELP: Mapping[str, str] = {
     "robust": "Also keep the promise for everybody whose odds of a secret, given what is published, differ from the "
     "model's by at most this factor; any: for everybody who agrees with it on the shares of the secret and of what is "
     "published.",
+    "composable": "Also make no output more likely by more than e^A under one published value than under another: "
+    "releases that are made independently then add up, this one by A at most (docs/theory.md, Theorem 77).",
     "known": "Also keep the promise for neighbours who know this column of a person beforehand; several likewise, "
     "known together or some of them. For several columns under a published model.",
     "average": "Also bound the average leakage I(S;Y), in nats.",

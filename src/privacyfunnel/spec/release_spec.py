@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast
 from privacyfunnel.errors import ColumnError, ParameterError
 from privacyfunnel.hints import hint
 from privacyfunnel.spec.checks import (
+    check_composable,
     check_kept,
     check_key,
     check_model,
@@ -87,6 +88,7 @@ class ReleaseSpec:
     prior: str | None = None
     population: float | str | None = None
     robust: float | str | None = None
+    composable: float | None = None
     known: Names = ()
     average: float | None = None
     average_only: bool = False
@@ -156,7 +158,7 @@ class ReleaseSpec:
         for name, value in PRESETS.get(self.for_whom or "", {}).items():
             if getattr(self, name) == next(each.default for each in FIELDS if each.name == name):
                 object.__setattr__(self, name, value)
-        for check in (check_promise, check_prior, check_robust, check_private, check_kept, check_key):
+        for check in (check_promise, check_prior, check_composable, check_robust, check_private, check_kept, check_key):
             check(self)
         check_used_columns(self, (*self.secret, *self.publish))
         for _ in (self.use_value, self.bin_rules, self.merges):  # each reads its texts, or refuses them
@@ -188,6 +190,10 @@ class ReleaseSpec:
     def promise_value(self) -> Promise:
         """The promise with its ε; for an average alone the largest ε, and the one that results is stated."""
         plain = self._plain_promise
+        if self.composable is not None:
+            from privacyfunnel.model.composable import ComposablePromise
+
+            return ComposablePromise(plain, self.composable)
         if self.known:
             from privacyfunnel.model.neighbours import NeighbourPromise
 
