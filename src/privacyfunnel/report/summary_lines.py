@@ -90,8 +90,8 @@ def protection_text(sealed: SealedProtocol, joint: Joint, *, average_only: bool 
         return f"{secret}: on average only; a single record may give it away (×{factor})"
     if promise.by_column:
         own = "".join(f"; {at}: ×{format_factor(size)}" for at, size in sealed.secret_sizes.items())
-        said = f"{secret}: no belief about one of them changes by more than ×{factor}{own}; of several together nothing"
-        return f"{said} is promised; {_neighbours_text(sealed)}"
+        said = f"{secret}, to whoever {believer(sealed)}: no belief about one changes by more than ×{factor}{own}"
+        return f"{said}; of several together nothing is promised; {_neighbours_text(sealed)}"
     at = int(np.argmax(joint.p_s))
     share = float(joint.p_s[at])
     bounds = promise.belief_bounds(share, size)
