@@ -138,8 +138,7 @@ def test_independent_releases_add_up_by_their_composable_limit() -> None:
 def ratios(n: dict[tuple[int, ...], int], mass: Sequence[Fraction | int]) -> list[Fraction]:
     """P(y|s) / P(y) of every s, and one over it."""
     shares = [sum(count for (s, _, _), count in n.items() if s == secret) for secret in range(2)]
-    whole = Fraction(sum(mass))
-    found = [m * sum(shares) / (whole * share) for m, share in zip(mass, shares, strict=True)]
+    found = [Fraction(m) * sum(shares) / (sum(mass) * share) for m, share in zip(mass, shares, strict=True)]
     return [*found, *(1 / ratio for ratio in found)]
 
 

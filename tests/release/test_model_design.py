@@ -8,7 +8,6 @@ import stat
 import sys
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from functools import cache
@@ -33,7 +32,7 @@ from privacyfunnel.release import model_design
 from privacyfunnel.release.apply import apply
 from privacyfunnel.report.release_page import owner_page
 from privacyfunnel.report.statements import Occasion, public_facts
-from privacyfunnel.report.summary_lines import summary_lines, warnings
+from privacyfunnel.report.summary_lines import summary_lines
 from privacyfunnel.spec import ReleaseSpec
 from privacyfunnel.tables.coding.domain_file import domain_from_text
 from tests.commands import refused, told
@@ -217,12 +216,15 @@ def test_what_does_not_go_with_a_model_is_refused() -> None:
             assert 'prior="table"' in str(error.value) or "prior='table'" in str(error.value)
 
 
-def test_an_epsilon_that_the_sentence_proposes_does() -> None:
-    frame = people(rows=150)
+def test_an_epsilon_that_the_sentence_proposes_does_and_is_one_that_promises_something() -> None:
+    frame = people(rows=1_500)
     with pytest.raises(ParameterError) as error:
-        made(frame)
+        made(frame, epsilon=0.3)
     proposed = float(str(error.value).partition("epsilon=")[2].partition(" or ")[0])
-    assert model_of(made(frame, epsilon=proposed)).rows == 150
+    assert model_of(made(frame, epsilon=proposed)).rows == 1_500
+    with pytest.raises(ParameterError, match=r"Try 4,000 rows") as error:
+        made(people(rows=150))
+    assert "epsilon=" not in str(error.value)
 
 
 def test_what_was_altered_is_refused() -> None:
@@ -384,46 +386,6 @@ def test_labels_of_two_columns_are_named_at_the_sizes_at_which_those_of_one_are(
     assert found.certified_total <= 1
 
 
-def test_the_owner_is_told_how_many_values_are_named() -> None:
-    rng = np.random.default_rng(0)
-    n = 6000
-    rare = np.where(rng.random(n) < 0.05, rng.integers(0, 40, n).astype(str), rng.choice(["u", "v", "w"], n))
-    people = pl.DataFrame({"s": rng.choice(["a", "b"], n), "x": rare, "z": rng.choice(["no", "yes"], n)})
-    spec = ReleaseSpec(secret="s", publish=("x",), epsilon=1, seed=3)
-    told = [said for said in warnings(sanitise(people, spec)) if "merged" in said]
-    assert len(told) == 1
-    assert told[0].startswith("rare values were merged: 40 of 43 values of x (5.2 % of rows)")
-    both = warnings(sanitise(people, replace(spec, publish=("z",))))
-    assert not any("merged" in said for said in both)  # both values have names
-    all_named = sanitise(people, replace(spec, public_labels=("x",)))
-    assert set(all_named.sealed.domain.attributes[0].labels) == set(people["x"])
-    assert not any("merged" in said for said in warnings(all_named))
-
-
-@pytest.mark.parametrize("publish", ["town", ["town", "sex"], ["town", "sex", "year"]])
-@pytest.mark.parametrize("public", [["town"], ["town", "illness"], ["town", "illness", "sex", "year"]])
-def test_labels_that_are_public_knowledge_are_all_named(publish: str | list[str], public: list[str]) -> None:
-    frame = people(rows=6000).with_row_index()
-    frame = frame.with_columns(sex=pl.col("index") % 2, year=pl.col("index") % 3 + 2020)
-    named = [column for column in public if column == "illness" or column in publish]
-    sealed = made(frame, publish=publish, public_labels=named, bins={"year": "values"} if "year" in publish else {})
-    towns = sealed.domain.attributes[0]
-    assert set(towns.labels) == {"Bruges", "Ghent", "Lier", "Mol", "Ostend"}
-    assert "town" not in sealed.domain.rest  # what has another label next month is unknown, and not one of these
-    assert sealed.model is not None
-    assert ("gout" in {label for group in sealed.model.groups for label in group}) is ("illness" in named)
-    assert (sealed.model.delta == 0) is ({*named} == {"illness", *([publish] if isinstance(publish, str) else publish)})
-    assert sealed.certified_total <= 1
-
-
-@pytest.mark.parametrize(
-    "more", [{"domain": DOMAIN}, {"prior": "table"}, {"merge_rare": 5}, {"public_labels": ["twon"]}], ids=str
-)
-def test_public_labels_are_refused_where_they_mean_nothing(more: dict[str, object]) -> None:
-    with pytest.raises(PrivacyFunnelError, match="public_labels"):
-        made(people(), **{"public_labels": ["town"]} | more)
-
-
 def test_a_published_model_promises_the_same_of_any_rows_and_no_other_epsilon() -> None:
     """Its promise is to whoever believes it: nothing is measured, an ε for these rows is refused, no notice is due."""
     sealed, drifted = made(people()), people(rows=500).with_columns(illness=pl.lit("flu"))
@@ -448,14 +410,6 @@ def test_every_sentence_of_the_pages_that_limits_a_belief_names_who_believes_the
     assert "to whoever believes the published model: no guess grows" in dict(summary_lines(release))["Protects"]
     facts = [note for _, figure, note in public_facts(release.sealed) if figure.startswith("×")]
     assert facts == ["of somebody who believes the published model"]
-
-
-def test_a_refusal_after_noise_was_drawn_says_that_it_counts(tmp_path: Path) -> None:
-    people(rows=300).write_csv(tmp_path / "people.csv")
-    words = ["sanitise", tmp_path / "people.csv", "-s", "illness", "--publish", "town", "-e", "0.1", "--into"]
-    counts = "Noise was drawn, and counts: the next run needs --again; --try draws none that counts."
-    refused([*words, tmp_path / "out"], "ParameterError", "A published model needs more rows", counts)
-    refused([*words, tmp_path / "out"], "LedgerError", "Noise was drawn for the counts of these rows before, once")
 
 
 def test_the_work_of_a_draw_is_the_same_whatever_the_secrets_are() -> None:

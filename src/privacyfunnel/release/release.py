@@ -21,7 +21,6 @@ from privacyfunnel.formatting import (
 from privacyfunnel.hints import hint, word_for_python
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.row_order_leak import OrderLeak
 from privacyfunnel.model.uses.use import UseValue
 from privacyfunnel.release.design import DesignResult
@@ -289,14 +288,14 @@ class Release(PublishedTable):
             "A second release of the same rows, or several rows about one person, can leak more than their ε added; "
             "an audit with the other protocols computes it.",
         ]
-        if promise.for_any_belief or self.sealed.model is None:
-            where = "the published model" if self.sealed.model else "this table"
-            found.append(_belief_statement(promise, secret, columns, where))
+        where = "this table" if self.sealed.model is None else "the published model"
+        if promise.for_any_belief:
+            same = f"for people whose {columns} depends on {secret} as in {where}"
+            found.append(f"It holds for any prior belief about {secret}, {same}.")
+        elif self.sealed.model is None:
+            found.append(f"It is about beliefs that start from {where}; whoever starts from another may learn more.")
         if self.sealed.model is not None:
-            leak, known = self.findings.table_leak, ""
-            if leak is not None:
-                known = f": to whoever knows the table's exact frequencies a record leaks ε = {format_epsilon(leak)}"
-            found.append(f"{model_scope_statement(secret, promise.odds)[:-1]}{known if to_owner else ''}.")
+            found.append(model_scope_statement(secret, promise.odds))
         elif promise.population is None:
             worst = f" (worst case ×{format_factor(self.people.epsilon)})" if to_owner and self.people else ""
             found.append(
@@ -305,20 +304,9 @@ class Release(PublishedTable):
         return tuple(found)
 
 
-def _belief_statement(promise: Promise, secret: str, columns: str, where: str) -> str:
-    """The beliefs that the promise is about."""
-    if promise.for_any_belief:
-        same = f"for people whose {columns} depends on {secret} as in {where}"
-        return f"It holds for any prior belief about {secret}, {same}."
-    return (
-        f"Beliefs are compared with the distribution of {secret} in {where}; whoever starts from another belief may "
-        "learn more or less."
-    )
-
-
 def first_rows_html(frame: Any) -> str:
     """The first rows of a frame of any kind."""
-    from privacyfunnel.tables.readers.lazy_frames import frame_table
+    from privacyfunnel.tables.readers.eager_frames import frame_table
 
     source = frame_table(frame)
     rows = next(iter(source.batches(source.columns))).head(5)

@@ -45,8 +45,8 @@ _UNSEEN = "\N{REPLACEMENT CHARACTER}"
 def word_for_form(sentence: str) -> str:
     """The sentence with fields as the forms call them.
 
-    >>> word_for_form(f"Use {hint('epsilon', 2)}, or {hint('robust', 2)}.")
-    'Use another factor (How much to promise): 2, or --robust 2.'
+    >>> word_for_form(f"Use {hint('epsilon', 2)}.")
+    'Use another factor (How much to promise): 2.'
     """
 
     def label(field: str, value: str | None) -> str:

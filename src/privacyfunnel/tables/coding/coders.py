@@ -203,7 +203,7 @@ class LabelCoder:
                 f"{hint('bins', f'{column}=values')}."
             )
         raise ColumnError(
-            f"{found} Bin them with {hint('bins', f'{column}={example_edges(min(finite), max(finite))}')}, or keep "
+            f"{found} Bin them with {hint('bins', f'{column}={example_edges(min(finite), max(finite))}')} or keep "
             f"each with {hint('bins', f'{column}=values')}."
         )
 

@@ -16,8 +16,8 @@ from privacyfunnel.errors import ColumnError
 from privacyfunnel.hints import hint
 from privacyfunnel.tables.coding.bins import Bins, GroupedEntries, Grouping
 from privacyfunnel.tables.coding.coders import Coding
+from privacyfunnel.tables.readers.column_selection import Table, TableWrapper
 from privacyfunnel.tables.readers.formats import MISSING_TEXTS, NumberFormat
-from privacyfunnel.tables.readers.table_interface import Table, TableWrapper
 
 SHOWN_ROWS = 5  # rows that must hold a text before a message quotes it: fewer point at people
 SHOWN_LENGTH = 40  # characters of it
@@ -83,7 +83,7 @@ class _UnexpectedEntries:
         text, held = self._texts.most_common(1)[0]
         shown = text if held >= SHOWN_ROWS else ""
         such = f", most often '{shown[:SHOWN_LENGTH]}'" if shown else ", each of them in few rows"
-        if rule is not None and self.rows == rows:
+        if rule is not None and self.rows == rows and text.lstrip("-").replace(".", "", 1).isdecimal():
             edges = hint("bins", f"{column}=0,10,20")
             return ColumnError(f"column '{column}' must {must}; no row does. Numbers are cut at edges: {edges}.")
         return ColumnError(

@@ -58,15 +58,9 @@ class ForeignTable:
 
     @classmethod
     def open(cls, path: Path, suffix: str, dialect: Dialect) -> ForeignTable:
-        """Read the file with the library that its format needs."""
-        library, read = READERS[suffix]
+        """Read the file by its format."""
         try:
-            rows, found = read(path, dialect)
-        except ModuleNotFoundError:
-            raise TableError(
-                f"'{path}' needs the package {library}, which is not installed. Install it with "
-                f"pip install {library}, or save the table as CSV or Parquet."
-            ) from None
+            rows, found = READERS[suffix](path, dialect)
         except PrivacyFunnelError:
             raise
         except Exception as error:  # every library has errors of its own; their text may quote the data
@@ -200,14 +194,14 @@ def _restore_integers(column: pl.Series) -> pl.Series:
 
 
 # What each end of a name needs to be installed, and who reads it.
-READERS: Mapping[str, tuple[str, Callable[[Path, Dialect], ForeignRows]]] = {
-    ".xlsx": ("fastexcel", _read_excel),
-    ".dta": ("pyreadstat", _labelled_reader("read_dta")),
-    ".sav": ("pyreadstat", _labelled_reader("read_sav")),
-    ".zsav": ("pyreadstat", _labelled_reader("read_sav")),
-    ".sas7bdat": ("pyreadstat", _labelled_reader("read_sas7bdat")),
-    ".jsonl": ("polars", _read_json),
-    ".ndjson": ("polars", _read_json),
+READERS: Mapping[str, Callable[[Path, Dialect], ForeignRows]] = {
+    ".xlsx": _read_excel,
+    ".dta": _labelled_reader("read_dta"),
+    ".sav": _labelled_reader("read_sav"),
+    ".zsav": _labelled_reader("read_sav"),
+    ".sas7bdat": _labelled_reader("read_sas7bdat"),
+    ".jsonl": _read_json,
+    ".ndjson": _read_json,
 }
 
 
