@@ -36,14 +36,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacyfunnel.arrays import BoolArray, FloatArray, IntArray, Matrix, WordArray, freeze
-from privacyfunnel.errors import ParameterError, ProtocolFileError, SizeError, SolverError
+from privacyfunnel.errors import DistributionError, ParameterError, ProtocolFileError, SizeError, SolverError
 from privacyfunnel.mechanisms.draw_tally import DrawTally
 from privacyfunnel.mechanisms.exact_arithmetic import ExactLeak, exp_below
 from privacyfunnel.mechanisms.mechanism import DescribableProtocol, Mechanism
 from privacyfunnel.mechanisms.sampling import KeyStream, RandomWords
 from privacyfunnel.model.comparisons import Comparisons, float_below
 from privacyfunnel.model.credal.credal_sets import CredalSets
-from privacyfunnel.model.credal.odds_range import OddsRange
+from privacyfunnel.model.credal.events import OddsRange
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.protocols.channel_protocol import Labels
@@ -398,7 +398,7 @@ class RealOrSynthetic(UnlistedMechanism):
             tables = {name: np.array(content[name], dtype=np.int64) for name in _TABLES}
             model = reveal_known(model, promise)
             return cls(model=model, promise=promise, proof_records=int(content["proof_records"]), **tables)
-        except (KeyError, TypeError, ValueError, OverflowError, ParameterError):
+        except (KeyError, TypeError, ValueError, OverflowError, DistributionError, ParameterError, SizeError):
             raise ProtocolFileError(
                 "Real or synthetic records are stated in tables of integers, one size for all; these are not."
             ) from None

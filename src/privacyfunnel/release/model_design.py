@@ -55,6 +55,7 @@ FOR_LABELS, MOST_FOR_LABELS = Fraction(1, 20), Fraction(1, 4)  # of the whole ε
 FOR_OTHERS = Fraction(1, 5)  # … and of ε_c, for what became `other`, where those of one are
 LARGEST_TOTAL = 30  # with which labels are found: chances below 1e-24 are not told apart
 LEAST_LEFT = Fraction(1, 1000)  # of ε for the records
+LARGEST_ADVICE = 3.0  # the largest ε that a refusal proposes
 SURE_OF_OTHERS = 2  # standard deviations of noise that `other` must have to be a value of the model
 FOR_POPULATION = Fraction(1, 3)  # of the whole ε, for the counts by which a population is promised
 CONFIDENCE = 0.95  # unless another was asked for
@@ -111,7 +112,7 @@ def fit_model(table: Contingency, spec: ReleaseSpec) -> FittedModel:
         columns, budget = table.secret.columns, replace(budget, parts=len(table.secret.columns))
         noisy = _count(table.select_secret(0), spec, budget, noise, fewest)
         table = table.recode(noisy.contingency.published)
-        others = [_count_named(table.select_secret(j), spec, budget, noise) for j in range(1, len(columns))]
+        others = [_count_secrets(table.select_secret(j), spec, budget, noise) for j in range(1, len(columns))]
         parts = {at: _fit_table(each, budget, at) for at, each in zip(columns, [noisy, *others], strict=True)}
         model: TableModel | EachModel = EachModel.of_parts(parts)
     else:
@@ -139,7 +140,7 @@ def _count(
     return (_find_one if len(codings) == 1 else _find_several)(table, budget, noise, fewest)
 
 
-def _count_named(table: Contingency, spec: ReleaseSpec, budget: _Budget, noise: Noise) -> _NoisyTable:
+def _count_secrets(table: Contingency, spec: ReleaseSpec, budget: _Budget, noise: Noise) -> _NoisyTable:
     """The same where the published labels are known by now, and those of the secret are given or to be found."""
     if spec.domain_file is not None or all(map(budget.names_all, table.secret.codings)):
         return _count_given(table, budget, noise)
@@ -424,7 +425,8 @@ def _enough(budget: _Budget, cells: int = 0) -> str:
     needed = 4 * cells / budget.rows if cells else 2 * ROWS_TO_FIND_LABELS / budget.rows
     epsilon = f"{max(needed, 2 * float(budget.total)):.2g}"
     rows = math.ceil(float(epsilon) / float(budget.total) * budget.rows)
-    return f"Try {hint('epsilon', epsilon)} or {float(f'{rows:.2g}'):,.0f} rows"
+    larger = f"{hint('epsilon', epsilon)} or " if float(epsilon) <= LARGEST_ADVICE else ""
+    return f"Try {larger}{float(f'{rows:.2g}'):,.0f} rows"
 
 
 def _few_rows(why: str, enough: str) -> ParameterError:
