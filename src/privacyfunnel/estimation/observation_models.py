@@ -24,7 +24,6 @@ from privacyfunnel.estimation.observation import (
 from privacyfunnel.estimation.profile import CertainBounds
 
 MOST_ALGEBRA = 4 * 10**10  # a²(a + k) for a values and k statistics: half a minute of singular values and inverses
-LARGEST_LIKELIHOOD = 10**8  # entries of P(seen output | x); 0.8 GB
 ROUNDING = 1e-13  # relative: chances that differ by less are the same
 
 
