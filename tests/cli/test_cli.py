@@ -1,8 +1,8 @@
 """The command line as people use it: real processes, real files."""
 
-import math
 import csv
 import json
+import math
 import re
 import shutil
 import subprocess
