@@ -16,11 +16,11 @@ from privacyfunnel.errors import ParameterError, TableError
 from privacyfunnel.hints import hint
 from privacyfunnel.tables.databases.drivers import is_server_address, public_address
 from privacyfunnel.tables.readers.formats import DEFAULT_TEXT_FORMAT, Dialect, NumberFormat, TextFormat
+from privacyfunnel.tables.readers.table_interface import Table
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from privacyfunnel.tables.readers.table_interface import Table
 
 FILES = (".duckdb", ".ddb", ".sqlite", ".sqlite3", ".db")  # how the names of databases end
 
