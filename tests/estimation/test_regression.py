@@ -10,7 +10,7 @@ from privacyfunnel import ReleaseSpec, apply, design, estimate, impute, regress,
 from privacyfunnel.errors import ColumnError, ParameterError
 from privacyfunnel.estimation import choose_groups
 from privacyfunnel.estimation.linear import LinearEstimator
-from privacyfunnel.estimation.observation_models import ChannelModel
+from privacyfunnel.estimation.observation import ChannelModel
 from privacyfunnel.estimation.regression import ListedSums, parse_formula, solve_regression
 
 ROWS = 4000
@@ -77,12 +77,12 @@ def test_intervals_hold_with_noise_for_the_table_and_its_population() -> None:
 
 def test_real_or_synthetic_records_are_regressed_by_weights() -> None:
     people = _people(30_000)
-    release = sanitise(people, secret="secret", publish=["x", "y", "kept"], epsilon=2)
+    release = sanitise(people, secret="secret", publish=["x", "y", "kept"], epsilon=0.6)
     found = release.regress("y=1 ~ x + kept", family="logistic", target="table")
     off = [q.value - beta for q, beta in zip(found.terms.values(), _logit(people, ["x", "kept"]), strict=True)]
     errors = [q.standard_error for q in found.terms.values()]
-    assert max(errors) < 0.05
-    assert all(abs(each) < 6 * error for each, error in zip(off, errors, strict=True))
+    assert max(errors) < 0.3
+    assert all(abs(each) < 6 * error + 1e-6 for each, error in zip(off, errors, strict=True))
 
 
 def test_what_noise_does_not_determine_is_refused() -> None:
@@ -130,7 +130,7 @@ def test_survey_weights_weigh_shares_and_rows() -> None:
     assert cell.standard_error is not None
     assert cell.share == pytest.approx(truth, abs=5 * cell.standard_error)
     assert found.rows == round(weights.sum() ** 2 / (weights**2).sum())
-    assert abs(truth - people["y"].cast(pl.Float64).mean()) > 0.02
+    assert abs(truth - float(people["y"].cast(pl.Float64).to_numpy().mean())) > 0.02
     same = estimate(sealed, drawn.with_columns(w=pl.lit(2.5)), weights="w")["y"].cell("1")
     plain = estimate(sealed, drawn)["y"].cell("1")
     assert (same.share, same.lower, same.upper) == pytest.approx((plain.share, plain.lower, plain.upper), abs=1e-9)

@@ -268,7 +268,7 @@ def _read_sums(
         found = _WeightedSums.from_release(sealed, weigh_codes(sealed, read_codes(sealed, frame, ())[()], DECOYS))
         return found, ()
     reading = OutputReader.from_protocol(sealed, columns=columns or None, grouped=bool(kept))
-    if reading.model.large_model is not None:
+    if reading.model.is_large:
         raise SizeError(
             f"A regression works with some thousand combinations; here are {reading.model.inputs:,}. Publish coarser "
             "values, or fewer columns."
@@ -343,9 +343,8 @@ class _KeptSums:
         outputs = np.concatenate([reading.decode(way, piece) for piece in rows.iter_slices(way.rows_at_once)])
         k, groups_n = reading.model.statistics, len(groups)
         counts = np.bincount(outputs * groups_n + member.to_numpy(), minlength=k * groups_n).reshape(k, groups_n)
-        observer = reading.model.new_counter(distinct=True)
-        observer.add(np.arange(k), counts.sum(axis=1))
-        g, _, d = LinearEstimator.from_observed(reading.model, observer.finish()).weights(np.eye(a), TAUS[0])
+        linear = LinearEstimator.from_observed(reading.model, reading.model.observe(counts.sum(axis=1)))
+        g, _, d = linear.weights(np.eye(a), TAUS[0])
         lines = _lines(reading).join(groups, how="cross")
         return cls(len(rows), lines, counts.astype(np.float64), g, d)
 
