@@ -46,26 +46,23 @@ from privacyfunnel.arrays import dense
 from privacyfunnel.designs.methods import Effort, Options, find_method
 from privacyfunnel.designs.optimal.optimum import optimal
 from privacyfunnel.designs.optimal.privacy_funnel import optimal_on_average
-from privacyfunnel.engine import plan
+from privacyfunnel.engine import plan, reductions
 from privacyfunnel.engine.bounds import dual_bounds, side_channels
 from privacyfunnel.engine.clock import WORK
 from privacyfunnel.engine.driver import ColumnGeneration, DualBound, Pace
-from privacyfunnel.engine.masters import actions, blocks, moment, restricted_master, slack_masters
+from privacyfunnel.engine.masters import actions, blocks, moment, restricted_master
+from privacyfunnel.engine.masters import average as average_master
 from privacyfunnel.engine.objective import Objective
 from privacyfunnel.engine.oracles import constraint_oracle, credal_batch, oracle, polytope
+from privacyfunnel.engine.plan import Request
 from privacyfunnel.engine.problem import Problem, Split
 from privacyfunnel.engine.proofs import (
     branch_and_bound,
     chords,
     class_cones,
-    entropic,
-    extreme_rays,
     products,
 )
-from privacyfunnel.engine.reductions import merge_equal, relaxations
-from privacyfunnel.engine.reductions.merge_equal import PartsProblem
-from privacyfunnel.engine.requests import Request
-from privacyfunnel.engine.search import direction as average_descent
+from privacyfunnel.engine.reductions import PartsProblem
 from privacyfunnel.engine.search import subspace, tangent, vertices
 from privacyfunnel.engine.settings import SETTINGS
 from privacyfunnel.model.information import entropy, information
@@ -375,17 +372,17 @@ class PolytopeWalks(tangent.TangentSearch):
 # Those in doubt come first: this is the order in which they are measured.
 
 
-@without(class_cones, extreme_rays, entered=class_cones.ClassRelaxation)
+@without(class_cones, entered=class_cones.ClassRelaxation)
 def class_cone_boxes() -> None:
     """SRLIP: chords over boxes of entries prove, as they do elsewhere"""
     put(plan, class_cones.class_cones, lambda rows, polytope: None)
 
 
 @without(
-    slack_masters.ResidualMaster,
+    restricted_master.ResidualMaster,
     restricted_master.repair_split,
     restricted_master.ResidualSlack,
-    entered=slack_masters.ResidualMaster,
+    entered=restricted_master.ResidualMaster,
 )
 def rest_master() -> None:
     """a master with loans, however many inputs there are, and proofs at its prices"""
@@ -397,12 +394,12 @@ def rest_master() -> None:
             dual_bounds.RelaxationBound(problem, None, plan._start_relaxation),
             Pace(patience=SETTINGS.driver.patience, closest=SETTINGS.driver.sought * problem.prior_cost),
         )
-        return ColumnGeneration(slack_masters.PenalisedMaster(problem, search), bound, pace, name)
+        return ColumnGeneration(restricted_master.PenalisedMaster(problem, search), bound, pace, name)
 
     put(plan, plan._build_residual, with_loans)
 
 
-@without(merge_equal, entered=merge_equal.refine_merged)
+@without(reductions.PartsProblem, reductions.refine_merged, entered=reductions.refine_merged)
 def alike_inputs_apart() -> None:
     """inputs that no row tells apart stay mixed in every atom"""
 
@@ -413,11 +410,11 @@ def alike_inputs_apart() -> None:
     put(PartsProblem, PartsProblem.invert, invert)
 
 
-@without(merge_equal.MergeEqual, entered=merge_equal.refine_merged)
+@without(reductions.MergeEqual, entered=reductions.refine_merged)
 def alike_inputs_merged() -> None:
     """inputs that no row tells apart are inputs of their own"""
 
-    put(merge_equal.MergeEqual, merge_equal.MergeEqual.accepts, lambda self, problem: False)
+    put(reductions.MergeEqual, reductions.MergeEqual.accepts, lambda self, problem: False)
 
 
 @without(moment.DirectionMaster)
@@ -479,16 +476,16 @@ def moment_bound_by_groups() -> None:
     put(plan, plan._single_secret_bound, nothing_simpler)
 
 
-@without(entropic.GibbsBoxes._bounds)
+@without(average_master.GibbsBoxes._bounds)
 def gibbs_steps() -> None:
     """average: one linear bound of a box, at the place of the box it came from"""
     vars(SETTINGS.proofs)["entropic_steps"] = 1
 
 
-@without(average_descent)
+@without(average_master.AverageDescent)
 def funnel_walks() -> None:
     """average: mixtures of known atoms and chance ones as they are"""
-    put(average_descent.AverageDescent, average_descent.AverageDescent.descend, lambda self, v, prices, mu, steps: v)
+    put(average_master.AverageDescent, average_master.AverageDescent.descend, lambda self, v, prices, mu, steps: v)
 
 
 @without(actions.LineMaster)
@@ -515,7 +512,7 @@ def one_secret_bounds() -> None:
     put(dual_bounds.RelaxationBound, dual_bounds.RelaxationBound._bound_single_secrets, lambda self, clock: [])
 
 
-@without(relaxations.merge_similar)
+@without(reductions.merge_similar)
 def nearly_alike_inputs() -> None:
     """one secret against the others: all inputs, not those nearly alike as one"""
     vars(SETTINGS.bounds)["many_similar"] = 10**9
@@ -551,12 +548,6 @@ def simpler_problems() -> None:
 def input_blocks() -> None:
     """very many inputs: one master of all, as for hundreds"""
     replace_way(plan._build_blocks, plan._build_vertices)
-
-
-@without(blocks.BlockMaster._join)
-def joined_blocks() -> None:
-    """blocks of inputs stay as they were solved first"""
-    put(blocks.BlockMaster, blocks.BlockMaster.search, lambda self, prices, clock: np.empty((0, self.problem.size)))
 
 
 @without(oracle.IntervalOracle)

@@ -15,8 +15,14 @@ from pathlib import Path
 import numpy as np
 
 from privacyfunnel import SealedProtocol
-from privacyfunnel.audits.black_box_audit import compared_events, draw_black_box
-from privacyfunnel.audits.black_box_tests import FALSE_ALARM, PublishedRows, Verdict, judge_rows
+from privacyfunnel.audits.black_box_audit import (
+    FALSE_ALARM,
+    PublishedRows,
+    Verdict,
+    compared_events,
+    draw_black_box,
+    judge_rows,
+)
 from privacyfunnel.tables.readers.adult import write_adult_csv
 
 DRAWS = 300_000

@@ -102,33 +102,36 @@ def compared(name, more, epsilon, labels):
     raise ValueError(f"a promise called '{name}' is not checked here")
 
 
-def compared_each(more, epsilon, labels, columns):
-    """The same where every secret column is promised by itself."""
-    if any(label is None or label.count(" & ") + 1 != len(columns) for label in labels):
-        raise ValueError("each secret by itself needs values that the model has not merged")
-    for j, column in enumerate(columns):
-        mine = [label.split(" & ")[j] for label in labels]
-        values = sorted({*mine})
+def compared_each(more, epsilon, columns, models):
+    """The same where every secret column is promised by itself: each has its own rows of the model."""
+    first = 0
+    for column, model in zip(columns, models, strict=True):
+        labels = [group[0] if len(group) == 1 else None for group in model["secrets"]]
         size = Fraction(more["sizes"].get(column, epsilon))
-        for one, other, up, down in compared(more["promise"].upper(), {}, size, values):
-            held = (tuple(s for s, value in enumerate(mine) if values.index(value) in at) for at in (one, other))
-            yield (*held, up, down)
+        for one, other, up, down in compared(more["promise"].upper(), {}, size, labels):
+            yield tuple(first + s for s in one), tuple(first + s for s in other), up, down
+        first += len(labels)
+
+
+def rows_of(model):
+    """A row of weights for each secret, or for each value of each of several secrets."""
+    return [row for part in model.get("each", [model]) for row in part["weights"]]
 
 
 def events(content, combos):
     """Pairs of events that the promise compares, each the weights of the inputs, and how large either ratio may be."""
     promise, model, more = content["promise"], content["model"], content["promise"].get("parameters", {})
-    name, epsilon, weights = promise["name"], Fraction(promise["epsilon"]), model["weights"]
-    labels = [group[0] if len(group) == 1 else None for group in model["secrets"]]
+    name, epsilon, weights = promise["name"], Fraction(promise["epsilon"]), rows_of(model)
+    if (name == "Each") != ("each" in model):
+        raise ValueError("a promise about each secret has a table of each, and no other has")
     if name == "InteriorPML":
         yield from mixtures(weights, Fraction(str(more["floor"])), below(epsilon))
         return
-    each = name == "Each"
-    asked = list(
-        compared_each(more, epsilon, labels, content["secret"]["columns"])
-        if each
-        else compared(name, more, epsilon, labels)
-    )
+    if name == "Each":
+        asked = list(compared_each(more, epsilon, content["secret"]["columns"], model["each"]))
+    else:
+        labels = [group[0] if len(group) == 1 else None for group in model["secrets"]]
+        asked = compared(name, more, epsilon, labels)
     columns = range(len(combos[0]))
     sizes = columns if "SRLIP" in (name, str(more.get("promise", "")).upper()) else (0,)
     for some in itertools.chain.from_iterable(itertools.combinations(columns, k) for k in sizes):
@@ -183,10 +186,12 @@ def worst_ratio(content):
     than its pair allows."""
     labels = content["publish"][0]["labels"]
     combos = [tuple(c) for c in content["combinations"] or [[code] for code in range(len(labels))]]
-    weights = content["model"]["weights"]
+    weights = rows_of(content["model"])
     if len(set(combos)) < len(combos) or any(len(row) != len(combos) or min(row) < 1 for row in weights):
         raise ValueError("the model must have a positive weight for each secret and value")
     worst, robust = Fraction(1), content["promise"].get("robust")
+    composable = content["promise"].get("composable")
+    limit = None if composable is None else below(Fraction(composable))
     pairs = [
         ([box(event, everybody, robust) for event in (one, other)], up, down)
         for one, other, everybody, up, down in events(content, combos)
@@ -194,6 +199,8 @@ def worst_ratio(content):
     for chances in likelihoods(content, combos):
         if len(chances) != len(combos):
             raise ValueError("the mechanism must have a row for each value")
+        if limit is not None and max(chances) > limit * min(chances):
+            return None
         if any(chances):
             for boxes, up, down in pairs:
                 (least, most), (others_least, others_most) = (extremes(*event, chances) for event in boxes)
@@ -212,6 +219,8 @@ def main(path):
         promise, model = content["promise"], content["model"]
         epsilon = promise["epsilon"]
         parts, whole = Fraction(epsilon) + Fraction(model["epsilon"]), Fraction(model["total_epsilon"])
+        if "each" in model and sum(Fraction(part["epsilon"]) for part in model["each"]) != Fraction(model["epsilon"]):
+            raise ValueError("the ε of the tables of all secrets must add up to the model's")
         ratio = worst_ratio(content)
     except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
         print(f"{path}: not checked: {error}.")
@@ -230,6 +239,8 @@ def main(path):
         print(f"  {json.dumps(promise['parameters'], ensure_ascii=False)}.")
     if "robust" in promise:
         print(f"  It also holds for odds that differ from the model's by a factor of {promise['robust']}.")
+    if "composable" in promise:
+        print(f"  It adds at most {promise['composable']:g} to other releases of these records.")
     print(f"  A label is named because of one person with a chance of {float(Fraction(model['delta'])):g} at most.")
     return 0
 

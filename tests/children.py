@@ -19,7 +19,7 @@ from threading import Lock
 from typing import Any, TextIO, cast
 
 import privacyfunnel
-from privacyfunnel.audits import seeds
+from privacyfunnel.audits import draw_agreement
 
 # Packages that few commands import.
 SELDOM = ("privacyfunnel.__main__", "privacyfunnel.experiments", "privacyfunnel.studio", "privacyfunnel.spark")
@@ -30,7 +30,7 @@ FEW_SEEDS = 100  # that an audit in tests tries; those of tests are below
 
 def try_few_seeds() -> None:
     """Let audits in this process try few seeds: trying all takes most of the time of an audit of a small table."""
-    seeds.TRIED = FEW_SEEDS
+    draw_agreement.TRIED = FEW_SEEDS
 
 
 class Children:

@@ -9,7 +9,7 @@ from tests.source_tree import import_cycle, import_graph, sources
 # A package may import packages of earlier lines and itself, never another one of its own line.
 FLOW: tuple[tuple[str, ...], ...] = (
     ("formatting", "hints"),
-    ("arrays", "errors", "locks", "notebook_html"),
+    ("arrays", "errors", "locks"),
     ("atomic_files", "names", "plugins"),
     ("tables", "model"),
     ("engine", "mechanisms"),

@@ -23,7 +23,7 @@ from privacyfunnel.cli.spark_commands import PROGRAM_NAME, commands
 from privacyfunnel.errors import ColumnError, GuaranteeError, OutputError, ParameterError, TableError
 from privacyfunnel.mechanisms.sampling import RowKey
 from privacyfunnel.spark.counting import check_ids
-from privacyfunnel.spark.single_draw import check_attempts
+from privacyfunnel.spark.output_folder import check_attempts
 from privacyfunnel.spec import ReleaseSpec
 
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import subprocess
 import sys
 import sysconfig
+import tomllib
 import venv
 import zipfile
 from pathlib import Path
@@ -13,6 +16,7 @@ from pathlib import Path
 from tests.commands import LONGEST
 
 ROOT = Path(__file__).parent.parent
+INSTRUCTIONS = ["FROM", "COPY", "RUN", "USER", "WORKDIR", "ENTRYPOINT"]
 
 
 def run(*words: object, cwd: Path) -> str:
@@ -44,3 +48,20 @@ def test_a_wheel_made_from_the_sdist_installs_and_runs_the_demo(tmp_path: Path) 
     told = run(tmp_path / "env" / "bin" / "privacyfunnel", "demo", "--into", "demo", cwd=tmp_path)
     assert "no guess grows by more than ×2.72" in told
     assert (tmp_path / "demo" / "out" / "owner" / "report.html").stat().st_size > 10_000
+
+
+def test_the_container_installs_this_package_as_constrained_and_runs_it_without_rights() -> None:
+    """No builder is at hand: what the file says is compared with what the package is."""
+    lines = (ROOT / "Dockerfile").read_text(encoding="utf-8").splitlines()
+    said = dict(line.split(" ", maxsplit=1) for line in lines if line and not line.startswith("#"))
+    assert list(said) == INSTRUCTIONS
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert said["FROM"] == f"python:{project['requires-python'].removeprefix('>=')}-slim"
+    assert json.loads(said["ENTRYPOINT"]) == list(project["scripts"])
+    (extras,) = re.findall(r"/source\[(.*?)\]", said["RUN"])
+    assert set(extras.split(",")) <= set(project["optional-dependencies"])
+    assert "--constraint /source/constraints.txt" in said["RUN"]
+    assert (ROOT / "constraints.txt").is_file()
+    assert f"useradd {said['USER']}" in said["RUN"]
+    ignored = (ROOT / ".dockerignore").read_text(encoding="utf-8").split()
+    assert {".git", ".venv"} <= set(ignored)

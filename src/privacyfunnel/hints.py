@@ -41,7 +41,7 @@ def word_for_command_line(sentence: str) -> str:
         name = option_name(field)
         return name if value is None else f"{name} {value if '…' in value else shlex.quote(value)}"
 
-    return _word(sentence, option)
+    return word_hints(sentence, option)
 
 
 def word_for_python(sentence: str) -> str:
@@ -59,10 +59,11 @@ def word_for_python(sentence: str) -> str:
             return f'{field}={{"{column}": "{how}"}}'
         return f"{field}={value}" if _is_number(value) else f'{field}="{value}"'
 
-    return _word(sentence, argument)
+    return word_hints(sentence, argument)
 
 
-def _word(sentence: str, wording: Callable[[str, str | None], str]) -> str:
+def word_hints(sentence: str, wording: Callable[[str, str | None], str]) -> str:
+    """The sentence with each field, and the value it is to be given, worded."""
     return _HINT.sub(lambda found: wording(found[1], found[2]), sentence)
 
 

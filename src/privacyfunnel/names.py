@@ -26,13 +26,13 @@ def suggest_name(name: str, known: Sequence[str]) -> str:
 
 
 def split_names(text: str) -> list[str]:
-    """Names with commas between; one that has a comma stands in double quotes, as in CSV.
+    """Names with commas between, and blanks after these; one with a comma or a first blank is in quotes, as in CSV.
 
-    >>> split_names('age,"last, first"'), split_names('a"b,c')
-    (['age', 'last, first'], ['a"b', 'c'])
+    >>> split_names('age, sex,"last, first"'), split_names('a"b,c'), split_names('" x"')
+    (['age', 'sex', 'last, first'], ['a"b', 'c'], [' x'])
     """
     try:
-        return next(csv.reader([text], strict=True), [])
+        return next(csv.reader([text], strict=True, skipinitialspace=True), [])
     except csv.Error:  # a quote that belongs to the name
         return text.split(",")
 

@@ -1,11 +1,17 @@
 """The estimator is right about protocols of known leakage: an honest one passes, a slightly louder one is found."""
 
+import json
+from hashlib import sha256
 from math import exp, log
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from privacyfunnel import ReleaseSpec, design
 from tests.adversary.estimator import MOST_VIEWS, chance_at_least, lower_chance, measure
+from tests.adversary.tables import draw_table
+from tests.adversary.wide_files import worst_ratio
 
 EPSILON = 0.5
 RNG = np.random.default_rng(7)
@@ -79,3 +85,22 @@ def test_chances_of_counts_are_those_of_the_binomial_distribution() -> None:
     assert chance_at_least(0, 12, 0.05) == 1
     assert lower_chance(40, 40, 1e-8) == pytest.approx(1e-8 ** (1 / 40))
     assert lower_chance(0, 40, 1e-8) == 0
+
+
+def test_a_wide_file_whose_slacks_are_larger_than_proved_is_found(tmp_path: Path) -> None:
+    path, larger = tmp_path / "protocol.json", tmp_path / "larger.json"
+    rows = draw_table(np.random.default_rng(5), 8_000, secrets=3, rare=False).rows
+    spec = ReleaseSpec(secret="s", publish=["x", "z", "k"], epsilon=1.0, method="real-or-synthetic", seed=3)
+    design(rows, spec).save(path)
+    worst, allowed = worst_ratio(path)
+    assert 1 < worst <= allowed
+    content = json.loads(path.read_text(encoding="utf-8"))
+    content["law"] |= {
+        "slacks": [[2 * n for n in row] for row in content["law"]["slacks"]],
+        "largest": [1 << 32] * len(content["law"]["largest"]),
+    }
+    del content["digest"]
+    canonical = json.dumps(content, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    larger.write_text(json.dumps(content | {"digest": sha256(canonical.encode()).hexdigest()}), encoding="utf-8")
+    worst, allowed = worst_ratio(larger)
+    assert worst > allowed

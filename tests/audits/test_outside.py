@@ -11,8 +11,8 @@ import pytest
 from scipy.stats import binom
 
 from privacyfunnel import LDP, LIP, Joint
-from privacyfunnel.audits import black_box_tests
-from privacyfunnel.audits.black_box_tests import PublishedRows, judge_rows, lower_end, upper_end
+from privacyfunnel.audits import black_box_audit
+from privacyfunnel.audits.black_box_audit import PublishedRows, judge_rows, lower_end, upper_end
 from privacyfunnel.designs.baselines import randomised_response
 from privacyfunnel.model.promises import Promise
 from tests.commands import refused, run, told
@@ -60,7 +60,7 @@ def test_the_classifier_finds_an_order_that_tells_and_what_is_spread_over_column
 
 
 def test_honest_rows_are_rejected_no_more_often_than_stated(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(black_box_tests, "FALSE_ALARM", 0.1)
+    monkeypatch.setattr(black_box_audit, "FALSE_ALARM", 0.1)
     rng, runs = np.random.default_rng(8), 60
     found = [judge_rows(rows_of(LDP(1), 4000, rng), LDP(1).comparisons(JOINT, True), 1.0, rng) for _ in range(runs)]
     for verdicts in zip(*found, strict=True):

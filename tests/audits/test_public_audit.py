@@ -235,7 +235,8 @@ PROMISES_WITH_LABELS = (
     "ldp:line",
     "events:groups.csv",
     "each",
-    "each:lip,sex=0.2",
+    "each, sex=0.2",
+    "each, ldp",
 )
 
 
@@ -258,12 +259,12 @@ def public_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]
 
     def release(promise: str) -> Path:
         text = promise.replace(":graded", f":{place}/graded").replace(":groups", f":{place}/groups")
-        own = promise.startswith(("alip", "ldp:graded"))
+        own, each = promise.startswith(("alip", "ldp:graded")), promise.startswith("each")
         spec = ReleaseSpec(
-            secret=["stage", "sex"] if promise.startswith("each") else "stage",
+            secret={"stage": None, "sex": 0.2 if "sex" in promise else None} if each else "stage",
             publish="town",
             epsilon=None if own else 0.5,
-            promise=text,
+            promise="ldp" if "ldp" in promise and each else "lip" if each else text,
             domain=domain,
             seed=1,
         )

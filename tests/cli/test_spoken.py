@@ -6,8 +6,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from scripts.make_man import manual
 
-from privacyfunnel.cli.command_descriptions import commands, manual
+from privacyfunnel.cli.completion_command import commands
 from tests.commands import LONGEST, run, told
 
 MANUAL = Path(__file__).parents[2] / "man" / "privacyfunnel.1"

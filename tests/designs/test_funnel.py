@@ -24,10 +24,9 @@ from privacyfunnel.designs.optimal.privacy_funnel import (
 )
 from privacyfunnel.designs.optimal.solver_interface import Optimum
 from privacyfunnel.engine.clock import Clock
+from privacyfunnel.engine.masters.average import AverageDescent, AverageObjective, GibbsBoxes, minimise_greedily
 from privacyfunnel.engine.objective import reduced_costs
 from privacyfunnel.engine.problem import Problem
-from privacyfunnel.engine.proofs.entropic import AverageObjective, GibbsBoxes, minimise_greedily
-from privacyfunnel.engine.search.direction import AverageDescent
 from privacyfunnel.errors import ParameterError, SizeError
 from privacyfunnel.model.constraints import LinearConstraints
 from privacyfunnel.model.information import entropy, information

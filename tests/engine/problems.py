@@ -9,7 +9,7 @@ from privacyfunnel.arrays import FloatArray, entropy_terms
 from privacyfunnel.engine import Problem
 from privacyfunnel.engine.bounds.dual_bounds import ProofBound, Prover, RelaxationBound
 from privacyfunnel.engine.driver import ColumnGeneration, Pace
-from privacyfunnel.engine.masters.slack_masters import PenalisedMaster, ResidualMaster
+from privacyfunnel.engine.masters.restricted_master import PenalisedMaster, ResidualMaster
 from privacyfunnel.engine.objective import Objective, reduced_costs
 from privacyfunnel.engine.oracles.oracle import IntervalOracle, Oracle
 from privacyfunnel.engine.oracles.polytope import build_polytope
@@ -17,7 +17,7 @@ from privacyfunnel.engine.plan import choose_generation
 from privacyfunnel.engine.proofs.branch_and_bound import BranchAndBound
 from privacyfunnel.engine.proofs.chords import BoxedChords, ImageChords
 from privacyfunnel.engine.proofs.class_cones import ClassRelaxation, class_cones
-from privacyfunnel.engine.reductions.merge_equal import MergeEqual
+from privacyfunnel.engine.reductions import MergeEqual
 from privacyfunnel.engine.search.subspace import SubspaceSearch
 from privacyfunnel.engine.search.tangent import Search, TangentSearch
 from privacyfunnel.engine.search.vertices import VertexSearch

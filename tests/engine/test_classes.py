@@ -13,8 +13,15 @@ from privacyfunnel.engine.objective import reduced_costs
 from privacyfunnel.engine.oracles.polytope import build_polytope
 from privacyfunnel.engine.plan import choose_generation
 from privacyfunnel.engine.proofs.branch_and_bound import BranchAndBound
-from privacyfunnel.engine.proofs.class_cones import ClassCones, ClassRelaxation, class_cones
-from privacyfunnel.engine.proofs.extreme_rays import RayColumns, RayCone, RayProgramme, build_ray_cone
+from privacyfunnel.engine.proofs.class_cones import (
+    ClassCones,
+    ClassRelaxation,
+    RayColumns,
+    RayCone,
+    RayProgramme,
+    build_ray_cone,
+    class_cones,
+)
 from privacyfunnel.engine.settings import SETTINGS
 from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
 from tests.engine.problems import (

@@ -13,8 +13,7 @@ from privacyfunnel.designs.optimal.optimum import optimal
 from privacyfunnel.designs.optimal.problem_conversion import build_problem
 from privacyfunnel.designs.optimal.solver_interface import StopReason
 from privacyfunnel.engine.clock import FOREVER, Clock, TimeUpError
-from privacyfunnel.engine.masters.restricted_master import PenaltySlack, RestrictedMaster
-from privacyfunnel.engine.masters.slack_masters import PenalisedMaster
+from privacyfunnel.engine.masters.restricted_master import PenalisedMaster, PenaltySlack, RestrictedMaster
 from privacyfunnel.engine.oracles.constraint_oracle import ConstraintOracle
 from privacyfunnel.engine.oracles.oracle import Oracle
 from privacyfunnel.engine.oracles.polytope import build_polytope

@@ -24,16 +24,16 @@ from privacyfunnel.engine.objective import Objective, costs, reduced_costs
 from privacyfunnel.engine.oracles.oracle import IntervalOracle
 from privacyfunnel.engine.oracles.polytope import build_polytope
 from privacyfunnel.engine.plan import (
+    Request,
     _build_moment_groups,
     _build_moment_programmes,
     _single_secret_bound,
-    choose_moment_generation,
+    choose,
 )
 from privacyfunnel.engine.proofs.branch_and_bound import BranchAndBound
 from privacyfunnel.engine.proofs.chords import SquaredChords, off_diagonal_bound
 from privacyfunnel.engine.proofs.products import ProductRelaxation, build_constraint_cone
-from privacyfunnel.engine.reductions.relaxations import SecretGroups
-from privacyfunnel.engine.requests import Request
+from privacyfunnel.engine.reductions import SecretGroups
 from privacyfunnel.engine.search.vertices import VertexSearch
 from privacyfunnel.engine.settings import SETTINGS
 from privacyfunnel.engine.splits import split_by_moment
@@ -289,13 +289,11 @@ def test_where_products_are_too_many_groups_of_secrets_bound_from_below(
 
 
 def test_many_inputs_are_bounded_by_groups_and_many_secrets_searched_by_programmes() -> None:
-    assert choose_moment_generation(
-        lip(3, 3, SETTINGS.plan.most_boxed + 1, 1.0), shares(lip(3, 3, 5, 1.0))
-    ).strategy.endswith("of secrets")
+    assert choose(Request(lip(3, 3, SETTINGS.plan.most_boxed + 1, 1.0), shares(lip(3, 3, 5, 1.0)))).strategy.endswith(
+        "of secrets"
+    )
     many = lip(3, SETTINGS.plan.very_many_secrets + 1, 5, 1.0)
-    assert choose_moment_generation(many, shares(many)).strategy.endswith(
-        "linear programmes"
-    )  # no basis of them is inverted
+    assert choose(Request(many, shares(many))).strategy.endswith("linear programmes")  # no basis of them is inverted
 
 
 def test_no_secret_is_singled_out_once_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -312,7 +310,7 @@ def test_no_secret_is_singled_out_once_time_is_up(monkeypatch: pytest.MonkeyPatc
 def test_what_a_proof_needs_of_the_polytope_is_known_in_time_or_done_without() -> None:
     problem = lip(3, 3, 6, 1.0)
     late = Clock.from_limit(0.0)
-    run = choose_moment_generation(problem, shares(problem), late)
+    run = choose(Request(problem, shares(problem), clock=late))
     run.run(0.01, 60.0)
     assert run.bound <= split_by_moment(problem, shares(problem)).value
 

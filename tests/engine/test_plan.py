@@ -15,7 +15,7 @@ from privacyfunnel.engine.bounds.dual_bounds import ProofBound, RelaxationBound
 from privacyfunnel.engine.clock import FOREVER, clock_for
 from privacyfunnel.engine.driver import ColumnGeneration
 from privacyfunnel.engine.masters.blocks import BlockMaster
-from privacyfunnel.engine.masters.slack_masters import PenalisedMaster, ResidualMaster
+from privacyfunnel.engine.masters.restricted_master import PenalisedMaster, ResidualMaster
 from privacyfunnel.engine.plan import PLAN, choose_generation
 from privacyfunnel.engine.settings import SETTINGS
 from privacyfunnel.model.constraints import LinearConstraints

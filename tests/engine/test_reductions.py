@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.engine import Problem, split
-from privacyfunnel.engine.reductions.merge_equal import MergeEqual, PartsProblem
+from privacyfunnel.engine.reductions import MergeEqual, PartsProblem
 from privacyfunnel.engine.settings import SETTINGS
 from privacyfunnel.model.information import entropy
 from privacyfunnel.model.promises import SRLIP, Promise

@@ -10,7 +10,7 @@ from privacyfunnel.engine import Problem, split
 from privacyfunnel.engine.bounds.dual_bounds import RelaxationBound
 from privacyfunnel.engine.clock import Clock, clock_for, now
 from privacyfunnel.engine.plan import choose_generation
-from privacyfunnel.engine.reductions.relaxations import group_secrets
+from privacyfunnel.engine.reductions import group_secrets
 from privacyfunnel.engine.settings import SETTINGS
 from privacyfunnel.model.constraints import LinearConstraints
 from privacyfunnel.model.promises import Promise

@@ -16,8 +16,6 @@ from tests.engine.problems import SEEDS
 def assert_as_highs_says(programmes: Programmes, solved: BatchSolution) -> None:
     for k, cost in enumerate(programmes.cost):
         matrix, rhs = programmes.matrix, programmes.rhs
-        if programmes.which is not None:
-            matrix, rhs = matrix[programmes.which[k]], rhs[programmes.which[k]]
         bounds = list(zip(programmes.low[k], programmes.high[k], strict=True))
         reference = linprog(cost, A_eq=matrix, b_eq=rhs, bounds=bounds, method="highs")
         expected = math.inf if reference.status == 2 else reference.fun
@@ -28,36 +26,18 @@ def assert_as_highs_says(programmes: Programmes, solved: BatchSolution) -> None:
             assert np.abs(matrix @ solved.x[k] - rhs).max() <= 1e-8
 
 
-@given(seed=SEEDS, m=st.integers(1, 4), n=st.integers(5, 9), own=st.booleans())
+@given(seed=SEEDS, m=st.integers(1, 4), n=st.integers(5, 9))
 @settings(max_examples=60, deadline=None)
-def test_many_small_programmes_are_solved_as_highs_solves_them(seed: int, m: int, n: int, own: bool) -> None:
-    """With one matrix for all, or with two that they choose from."""
+def test_many_small_programmes_are_solved_as_highs_solves_them(seed: int, m: int, n: int) -> None:
     random = np.random.default_rng(seed)
-    matrices = np.concatenate([random.normal(size=(2, m, n)), np.tile(-np.eye(m), (2, 1, 1))], axis=2)
-    rhs = random.choice([0.0, 0.1], size=(2, m))
+    matrix = np.hstack([random.normal(size=(m, n)), -np.eye(m)])
+    rhs = random.choice([0.0, 0.1], size=m)
     low = np.hstack([random.uniform(-1, 0, (5, n)), np.full((5, m), -0.5)])
     high = low + random.choice([0.0, 0.3, 1.0], size=low.shape)
     cost = np.hstack([random.normal(size=(5, n)), np.zeros((5, m))])
     basis = np.tile(np.arange(n, n + m), (5, 1))
-    if own:
-        programmes = Programmes(matrices, rhs, cost, low, high, basis, np.array([0, 1, 1, 0, 1]))
-    else:
-        programmes = Programmes(matrices[0], rhs[0], cost, low, high, basis)
+    programmes = Programmes(matrix, rhs, cost, low, high, basis)
     assert_as_highs_says(programmes, solve(programmes))
-
-
-@given(seed=SEEDS)
-@settings(max_examples=10, deadline=None)
-def test_a_matrix_of_ones_own_makes_no_difference(seed: int) -> None:
-    random = np.random.default_rng(seed)
-    matrix = np.hstack([random.normal(size=(3, 7)), -np.eye(3)])
-    cost, low = random.normal(size=(6, 10)), random.uniform(-1, 0, (6, 10))
-    shared = Programmes(matrix, np.zeros(3), cost, low, low + 1, np.tile([7, 8, 9], (6, 1)))
-    which = np.zeros(6, dtype=np.int64)
-    each = Programmes(matrix[None], np.zeros((1, 3)), cost, low, low + 1, shared.basis, which)
-    one, other = solve(shared), solve(each)
-    np.testing.assert_allclose(one.bound, other.bound, atol=1e-12)
-    np.testing.assert_allclose(one.x, other.x, atol=1e-9)
 
 
 @given(seed=SEEDS, stop=st.floats(-2, 2))
@@ -74,21 +54,14 @@ def test_a_bound_holds_wherever_the_cutoff_or_the_clock_ends_it(seed: int, stop:
     assert (late.bound <= whole.bound + 1e-9).all()
 
 
-@pytest.mark.parametrize("own", [False, True])
-def test_a_singular_basis_leaves_the_other_programmes_their_answers(own: bool) -> None:
+def test_a_singular_basis_leaves_the_other_programmes_their_answers() -> None:
     """In its own place the bound says nothing, which is true."""
     matrix = np.array([[1.0, 1.0, 1.0, 0.0], [1.0, -1.0, 0.0, -1.0]])
     cost = np.array([[c, 1.0, 2.0, 0.0] for c in (0.5, 0.7, 0.9, 1.5, 3.0)])
     low, high = np.tile([0.0, 0.0, 0.0, -1.0], (5, 1)), np.tile([2.0, 2.0, 2.0, 1.0], (5, 1))
     basis = np.tile([0, 3], (5, 1))
     basis[2] = [2, 2]  # the same column twice
-    rhs, which = np.array([1.0, 0.0]), np.zeros(5, dtype=np.int64)
-    programmes = (
-        Programmes(matrix[None], rhs[None], cost, low, high, basis, which)
-        if own
-        else Programmes(matrix, rhs, cost, low, high, basis)
-    )
-    solved = solve(programmes)
+    solved = solve(Programmes(matrix, np.array([1.0, 0.0]), cost, low, high, basis))
     assert solved.optimal.tolist() == [True, True, False, True, True]
     assert solved.bound[2] == -np.inf
     np.testing.assert_allclose(solved.bound[[0, 1, 3, 4]], [0.5, 0.7, 1.0, 1.0], atol=1e-12)

@@ -11,7 +11,7 @@ import pytest
 
 from privacyfunnel import LIP, SealedProtocol, design
 from privacyfunnel.errors import ProtocolFileError
-from privacyfunnel.release.domain_coding import rest_merges
+from privacyfunnel.release.kept_counts import rest_merges
 from privacyfunnel.spec import ReleaseSpec
 from tests.mechanisms.test_protocol_file import redigested
 

@@ -17,6 +17,7 @@ from privacyfunnel import LIP, SealedProtocol, randomised_response, seal
 from privacyfunnel.errors import ProtocolFileError
 from privacyfunnel.mechanisms import protocol_schema
 from privacyfunnel.model.joint import Joint
+from privacyfunnel.tables.coding.grouping_rules import PARTS
 from tests.commands import refused, run
 from tests.mechanisms.kinds import JOINT, MAKERS, sealed_of
 from tests.mechanisms.test_protocol_file import FOR_PRIORS, TABLE, redigested
@@ -202,3 +203,8 @@ def test_what_programs_read_differently_is_refused(old: str, new: str, part: str
     path = tmp_path / "protocol.json"
     path.write_text(text.replace(old, new, 1), encoding="utf-8")
     refused(["estimate", path, path], "ProtocolFileError", part)
+
+
+def test_every_part_of_a_date_by_which_values_are_grouped_is_in_the_schema() -> None:
+    stated = json.loads(protocol_schema.schema_text())["$defs"]["grouped"]["properties"]["by"]["enum"]
+    assert set(stated) == set(PARTS)

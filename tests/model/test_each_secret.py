@@ -3,6 +3,7 @@
 import json
 import math
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pytest
@@ -12,10 +13,11 @@ from privacyfunnel.errors import GuaranteeError, ParameterError
 from privacyfunnel.mechanisms.certificate import promise_from_json, promise_to_json
 from privacyfunnel.mechanisms.channel import ChannelMechanism
 from privacyfunnel.mechanisms.input_domain import Domain
+from privacyfunnel.mechanisms.leak_profile import leak_profiles
 from privacyfunnel.mechanisms.sealing import seal
-from privacyfunnel.model.each_secret import Each
+from privacyfunnel.model.each_secret import Each, split_columns, stack_joints
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.promises import LIP, find_promise
+from privacyfunnel.model.promises import ALIP, LDP, LIP, find_promise
 from privacyfunnel.model.protocols.channel_protocol import Protocol
 from privacyfunnel.model.uses.linear_use import Values
 from tests.enumeration import best_over_posteriors
@@ -100,19 +102,80 @@ def test_a_protocol_too_loud_about_one_of_them_is_refused() -> None:
 def test_texts_and_files_say_the_same_and_nonsense_is_refused() -> None:
     joint = Joint.from_counts([[3, 1], [1, 3]])
     domain = Domain.from_joint(joint, False)
-    for text, promise in (
-        ("each", Each(1.0)),
-        ("each:ldp", Each(1.0, "ldp")),
-        ("each:health=0.5", Each(1.0, "lip", (("health", 0.5),))),
-        ("each:srlip,a=0.5,b=0.25", Each(1.0, "srlip", (("a", 0.5), ("b", 0.25)))),
-    ):
-        assert find_promise(text, 1.0) == find_promise(promise.text, 1.0) == promise
+    for promise in (Each(1.0), Each(1.0, "ldp"), Each(1.0, "srlip", (("a", 0.5), ("b", 0.25)))):
         assert promise_from_json(json.loads(json.dumps(promise_to_json(promise))), domain) == promise
-    for text, said in (("each:a=2", "at most"), ("each:a=x", "asked for as"), ("each:events", "each is about")):
-        with pytest.raises(ParameterError, match=said):
-            find_promise(text, 1.0)
+    assert find_promise("each", 1.0) == Each(1.0)
+    assert Each.of_columns(LDP(1.0), {"a": None, "b": 0.5}) == Each(1.0, "ldp", (("b", 0.5),))
+    assert Each.of_columns(LIP(1.0), {"a": 2.0, "b": None}) == Each(2.0, "lip", (("b", 1.0),))
+    with pytest.raises(ParameterError, match="lip, pml, ldp or srlip; ALIP was asked for"):
+        Each.of_columns(ALIP(1.0, 0.5), {"a": None, "b": None})
     with pytest.raises(ParameterError, match="several secret columns; there is one"):
         Each(1.0).constraints(joint)
     glued = Joint.from_counts([[3, 1], [1, 3]], secret=["a & x", "other"], secret_name="first & second")
     with pytest.raises(ParameterError, match="merged"):
         Each(1.0).constraints(glued)
+
+
+def test_certificates_at_a_model_of_each_secret_are_those_of_fractions() -> None:
+    rng = np.random.default_rng(76)
+    promise = Each(1.0, "lip", (("second", 0.5),))
+    for _ in range(200):
+        tables = [rng.integers(1, 9, (c, 3)) for c in (2, 3)]
+        joints = {
+            name: Joint.from_counts(table, secret=["other", "x", "y"][: len(table)], secret_name=name)
+            for name, table in zip(("first", "second"), tables, strict=True)
+        }
+        joint, rows = stack_joints(joints), rng.dirichlet(np.ones(3), 3)
+        share = 1.0
+        while promise.leakage(joint, Protocol(share * rows + (1 - share) / 3)) > 1.0:
+            share /= 2
+        sealed = seal(Protocol(share * rows + (1 - share) / 3), promise, joint)
+        numbers = sealed.mechanism
+        assert isinstance(numbers, ChannelMechanism)
+        columns = [numbers.column(y) for y in range(3)]
+        leak = [0.0, 0.0]
+        for j, table in enumerate(tables):  # the definition, at p̃(s_j, x) alone
+            for held, column in product(table.tolist(), columns):
+                one = Fraction(sum(n * int(q) for n, q in zip(held, column, strict=True)), sum(held))
+                everybody = table.sum(axis=0).tolist()
+                other = Fraction(sum(n * int(q) for n, q in zip(everybody, column, strict=True)), sum(everybody))
+                leak[j] = max(leak[j], abs(math.log(one / other)))
+        assert leak[0] <= 1.0
+        assert leak[1] <= 0.5
+        assert sealed.epsilon == pytest.approx(max(leak[0], leak[1] / 0.5), rel=1e-9)
+
+
+def test_columns_that_cannot_be_told_apart_by_name_are_refused() -> None:
+    one = Joint.from_counts([[3, 1], [1, 3]], secret=["x", "y"])
+    assert list(split_columns(stack_joints({"a": one, "b": one}))) == ["a", "b"]
+    with pytest.raises(ParameterError, match="must name the one column"):
+        split_columns(stack_joints({"a": one, "a = x": one}))
+
+
+def test_the_whole_leak_is_that_of_its_definition() -> None:
+    rng = np.random.default_rng(3)
+    for sees_secret in (False, True):
+        joint = Joint.from_counts(rng.integers(1, 9, (3, 4)))
+        rows = rng.dirichlet(np.ones(5), 12 if sees_secret else 4)
+        sealed = seal(Protocol(rows, sees_secret=sees_secret), LIP(9.0), joint)
+        (found,) = leak_profiles(sealed.mechanism, LIP(9.0), joint)
+        given = rows.reshape(3, 4, 5) if sees_secret else np.broadcast_to(rows, (3, 4, 5))
+        p = np.einsum("sx,sxy->sy", joint.p_sx, given)
+        moves = np.abs(np.log(p / p.sum(axis=0) / p.sum(axis=1, keepdims=True))).max(axis=0)
+        assert found.quantiles[-1] == pytest.approx(moves.max())
+        half = min(size for size in moves if p.sum(axis=0)[moves <= size].sum() >= 0.5)
+        assert found.quantiles[0] == pytest.approx(half)
+        assert found.before == Fraction(int(joint.weights.sum(axis=1).max()), joint.total)
+        assert float(found.after) == pytest.approx(p.max(axis=0).sum())
+        by_secret = p / p.sum(axis=1, keepdims=True)
+        apart = max(np.abs(one - other).sum() / 2 for one in by_secret for other in by_secret)
+        assert float(found.security) == pytest.approx(1 - apart)
+        s, t = (joint.secrets.index(label) for label in found.pair)
+        for alpha, beta in found.trade_off:  # no test, of all 2^5 sets of outputs, is better
+            for accepted in product((0.0, 1.0), repeat=5):
+                wrong, missed = by_secret[s] @ accepted, 1 - by_secret[t] @ accepted
+                assert wrong > float(alpha) + 1e-9 or missed >= float(beta) - 1e-9
+    both = Joint.from_counts([[3, 1], [1, 3], [3, 1], [1, 3]], secret=PAIRS, secret_name="first & second")
+    first, second = leak_profiles(seal(Protocol(np.eye(2)), Each(0.7), both).mechanism, Each(0.7), both)
+    assert (first.secret, first.security, first.after) == ("first", Fraction(1), Fraction(1, 2))
+    assert (second.pair, second.security, second.after) == (("x", "y"), Fraction(1, 2), Fraction(3, 4))

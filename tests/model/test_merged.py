@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from privacyfunnel import LDP, LIP, SRLIP, Joint, Protocol, randomised_response
+from privacyfunnel.model.joint import merge_secrets
 from privacyfunnel.model.promises import Promise
-from privacyfunnel.model.secret_merge import merge_secrets
 
 counts = st.lists(st.lists(st.integers(1, 30), min_size=4, max_size=4), min_size=3, max_size=4)
 

@@ -29,7 +29,7 @@ from privacyfunnel.errors import ColumnError
 from privacyfunnel.release import shuffle
 from privacyfunnel.spec import ReleaseSpec
 from privacyfunnel.tables.readers.formats import ARROW, DELIMITED, PARQUET, SUFFIXES
-from privacyfunnel.tables.writers.column_buffers import rebuild, rebuild_frame
+from privacyfunnel.tables.writers.table_writer import rebuild, rebuild_frame
 
 N = 600
 NUMBERS = np.random.default_rng(1).permutation(N)  # what the rows of the table are called: not sorted as they are

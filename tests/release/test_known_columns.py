@@ -7,7 +7,8 @@ import numpy as np
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.published.tree_model import UNIT
 from privacyfunnel.release.findings.known_columns import measure_known_columns
-from tests.mechanisms.test_real_or_synthetic import all_records, design_number, exact_channel, likelihood
+from tests.mechanisms.test_real_or_synthetic import all_records, design_number, exact_channel
+from tests.model.test_tree_model import likelihood
 
 
 def test_the_measured_leak_is_that_of_the_exact_chances() -> None:

@@ -8,7 +8,6 @@ import stat
 import sys
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from functools import cache
@@ -33,7 +32,7 @@ from privacyfunnel.release import model_design
 from privacyfunnel.release.apply import apply
 from privacyfunnel.report.release_page import owner_page
 from privacyfunnel.report.statements import Occasion, public_facts
-from privacyfunnel.report.summary_lines import summary_lines, warnings
+from privacyfunnel.report.summary_lines import summary_lines
 from privacyfunnel.spec import ReleaseSpec
 from privacyfunnel.tables.coding.domain_file import domain_from_text
 from tests.commands import refused, told
@@ -382,46 +381,6 @@ def test_labels_of_two_columns_are_named_at_the_sizes_at_which_those_of_one_are(
     found = design(people, ReleaseSpec(secret="s", publish=("x", "z"), epsilon=1, seed=3))
     assert all(len(attribute.labels) >= 3 for attribute in found.domain.attributes)
     assert found.certified_total <= 1
-
-
-def test_the_owner_is_told_how_many_values_are_named() -> None:
-    rng = np.random.default_rng(0)
-    n = 6000
-    rare = np.where(rng.random(n) < 0.05, rng.integers(0, 40, n).astype(str), rng.choice(["u", "v", "w"], n))
-    people = pl.DataFrame({"s": rng.choice(["a", "b"], n), "x": rare, "z": rng.choice(["no", "yes"], n)})
-    spec = ReleaseSpec(secret="s", publish=("x",), epsilon=1, seed=3)
-    told = [said for said in warnings(sanitise(people, spec)) if "merged" in said]
-    assert len(told) == 1
-    assert told[0].startswith("rare values were merged: 40 of 43 values of x (5.2 % of rows)")
-    both = warnings(sanitise(people, replace(spec, publish=("z",))))
-    assert not any("merged" in said for said in both)  # both values have names
-    all_named = sanitise(people, replace(spec, public_labels=("x",)))
-    assert set(all_named.sealed.domain.attributes[0].labels) == set(people["x"])
-    assert not any("merged" in said for said in warnings(all_named))
-
-
-@pytest.mark.parametrize("publish", ["town", ["town", "sex"], ["town", "sex", "year"]])
-@pytest.mark.parametrize("public", [["town"], ["town", "illness"], ["town", "illness", "sex", "year"]])
-def test_labels_that_are_public_knowledge_are_all_named(publish: str | list[str], public: list[str]) -> None:
-    frame = people(rows=6000).with_row_index()
-    frame = frame.with_columns(sex=pl.col("index") % 2, year=pl.col("index") % 3 + 2020)
-    named = [column for column in public if column == "illness" or column in publish]
-    sealed = made(frame, publish=publish, public_labels=named, bins={"year": "values"} if "year" in publish else {})
-    towns = sealed.domain.attributes[0]
-    assert set(towns.labels) == {"Bruges", "Ghent", "Lier", "Mol", "Ostend"}
-    assert "town" not in sealed.domain.rest  # what has another label next month is unknown, and not one of these
-    assert sealed.model is not None
-    assert ("gout" in {label for group in sealed.model.groups for label in group}) is ("illness" in named)
-    assert (sealed.model.delta == 0) is ({*named} == {"illness", *([publish] if isinstance(publish, str) else publish)})
-    assert sealed.certified_total <= 1
-
-
-@pytest.mark.parametrize(
-    "more", [{"domain": DOMAIN}, {"prior": "table"}, {"merge_rare": 5}, {"public_labels": ["twon"]}], ids=str
-)
-def test_public_labels_are_refused_where_they_mean_nothing(more: dict[str, object]) -> None:
-    with pytest.raises(PrivacyFunnelError, match="public_labels"):
-        made(people(), **{"public_labels": ["town"]} | more)
 
 
 def test_a_published_model_promises_the_same_of_any_rows_and_no_other_epsilon() -> None:

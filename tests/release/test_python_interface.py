@@ -12,7 +12,7 @@ import pytest
 
 import privacyfunnel as pf
 from privacyfunnel.errors import ColumnError, OutputError, ParameterError
-from privacyfunnel.notebook_html import MOST_ROWS
+from privacyfunnel.formatting import MOST_ROWS
 from tests.commands import files_of
 
 N = 240

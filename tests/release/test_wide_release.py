@@ -12,9 +12,9 @@ import polars as pl
 import pytest
 
 from privacyfunnel import ReleaseSpec, apply, design, estimate, sanitise_file
-from privacyfunnel.audits.black_box_tests import PublishedRows, judge_rows
+from privacyfunnel.audits.black_box_audit import PublishedRows, judge_rows
 from privacyfunnel.designs.wide.real_or_synthetic_design import design_real_or_synthetic
-from privacyfunnel.errors import ColumnError, GuaranteeError, ParameterError, TableError
+from privacyfunnel.errors import ColumnError, GuaranteeError, ParameterError, ProtocolFileError, SizeError, TableError
 from privacyfunnel.estimation import weigh
 from privacyfunnel.mechanisms.protocol_file import to_text
 from privacyfunnel.mechanisms.real_or_synthetic import RealOrSynthetic
@@ -116,7 +116,7 @@ def test_no_table_is_compared_with_it_and_no_promise_is_advised_that_it_cannot_k
     assert failed.returncode == 2
     assert "Name the public folder, and no table" in " ".join(failed.stderr.split())
     assert "noise of the tree model" in " ".join(failed.stderr.split())
-    assert _neighbours_text(load(folder)[0]).endswith("NOT covered")
+    assert "known" in _neighbours_text(load(folder)[0]).split("NOT covered")[1]
     assert "srlip" not in (folder / "out" / "public" / "README.html").read_text()
 
 
@@ -241,6 +241,33 @@ def test_odds_near_the_models_are_promised_and_a_file_that_claims_more_is_refuse
     content["promise"]["robust"] = "4"
     with pytest.raises(GuaranteeError, match="slacks are not proved"):
         certify_at_model(SealedProtocol.from_text(to_text(content)))
+
+
+def test_neighbours_who_know_a_column_are_promised_too_and_a_file_without_it_is_refused(tmp_path: Path) -> None:
+    people().write_csv(tmp_path / "people.csv")
+    words = ["--secret", "income", "--publish", "education,sex,race", "-e", "3", "--known", "sex"]
+    done = run("sanitise", tmp_path / "people.csv", *words, "--into", tmp_path / "out", "--details")
+    assert done.returncode == 0, done.stderr
+    said = " ".join(done.stdout.split())
+    assert "neighbours who know a person's sex: covered; who know other columns: NOT covered" in said
+    assert "A neighbour who knows a person's education may learn any amount" in said
+    checked = run("audit", tmp_path / "out" / "public")
+    assert checked.returncode == 0, checked.stderr
+    assert "also if they know sex of a person" in " ".join(checked.stdout.split())
+    sealed = SealedProtocol.load(tmp_path / "out")
+    assert sealed.to_json()["promise"]["known"] == ["sex"]
+    plain = design(people(), spec(publish=["education", "sex", "race"], epsilon=3.0)).to_json()
+    plain["promise"]["known"] = ["sex"]
+    with pytest.raises((ProtocolFileError, GuaranteeError)):
+        certify_at_model(SealedProtocol.from_text(to_text(plain)))
+    with pytest.raises(ColumnError, match="'age', which is not published"):
+        design(people(), spec(known="age"))
+    with pytest.raises(ParameterError, match="does not go with"):
+        design(people(), spec(known="sex", robust=2))
+    with pytest.raises(SizeError, match="Name fewer columns"):
+        design(
+            people(), spec(known=["workclass", "education", "race"], public_labels=["workclass", "education", "race"])
+        )
 
 
 ZEROS = "relationship,sex,marital-status\nWife,Male,\nHusband,Female,\nUnmarried,,Married-civ-spouse\n"

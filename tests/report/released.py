@@ -61,7 +61,7 @@ def released(
 KINDS = {
     "one column": (LIP(0.5), ("city",)),
     "several": (LIP(0.5), ("city", "sex")),
-    "three": (LIP(0.5), ("city", "sex", "age"), "optimal"),
+    "three": (LIP(2), ("city", "sex", "age"), "optimal"),
     "odds": (LDP(0.5), ("city",)),
     "side channels": (SRLIP(0.5), ("city", "sex")),
     "seeing the secret": (LIP(0.5), ("city",), "optimal", True),

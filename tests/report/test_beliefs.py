@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privacyfunnel.formatting import format_factor, format_percent
-from privacyfunnel.model.belief_bounds import factor_bounds, odds_bounds
+from privacyfunnel.model.comparisons import factor_bounds, odds_bounds
 from privacyfunnel.model.promises import LIP
 from privacyfunnel.report.attacker import AttackerView, Belief, attacker_view, beliefs_bars, worst_sentence
 from privacyfunnel.report.release_page import owner_page
@@ -27,14 +27,13 @@ def test_beliefs_lie_within_what_the_promise_allows_and_are_those_of_every_outpu
         assert found.has_limit
         prior = dict(zip(joint.secrets, joint.p_s.tolist(), strict=True))
         for b in found.beliefs:
-            assert b.prior == prior[b.secret]
+            assert b.prior == pytest.approx(prior[b.secret], abs=1e-12)
             assert b.lowest is not None
             assert b.highest is not None
             assert b.least - 1e-12 <= b.lowest <= b.prior + 1e-12
             assert b.prior - 1e-12 <= b.highest <= b.most + 1e-12
             assert 0 <= b.least <= b.most <= 1
-        guess = found.guessing
-        assert guess is not None
+        (guess,) = found.guessing
         assert guess.blind - 1e-12 <= guess.published <= guess.original + 1e-12 or sealed.sees_secret
         assert f"{format_percent(found.worst.top, up=True)} sure" in html.unescape(page(kind))
 
@@ -63,10 +62,10 @@ def test_the_allowed_beliefs_are_sharp(weights: list[float], epsilon: float, dat
 
 def test_an_upper_limit_is_never_rounded_down_and_nothing_runs_past_the_whole() -> None:
     belief = Belief("x", 0.000301, 0.0001107, 0.00081801, 0.0002, 0.00081801)
-    assert "at most 0.082 % sure" in worst_sentence(AttackerView((belief,), None), "job", "knows")
+    assert "at most 0.082 % sure" in worst_sentence(AttackerView((belief,), ()), "job", "knows")
     assert format_percent(0.12301, up=True) == "12.4 %"
     assert format_percent(0.9999, up=True) == "99.99 %"
-    sure = AttackerView((Belief("x", 0.9, *factor_bounds(0.9, 3.0), 0.5, 0.95),), None)
+    sure = AttackerView((Belief("x", 0.9, *factor_bounds(0.9, 3.0), 0.5, 0.95),), ())
     assert all(mark.end <= 1 for row in beliefs_bars(sure, "job").rows for mark in row.marks)
     assert factor_bounds(0.9, 3.0)[1] < 1
     assert "e^1e+09" in owner_page(released(LIP(1e9), ("city",)), OCCASION, effort=QUICK)

@@ -16,8 +16,10 @@ from scripts.make_spec_docs import json_schema, options_table, schema_text
 
 import privacyfunnel as pf
 from privacyfunnel.cli import main
-from privacyfunnel.errors import ColumnError, LedgerError, ParameterError, TableError
+from privacyfunnel.errors import ColumnError, InputError, LedgerError, ParameterError, TableError
 from privacyfunnel.hints import hint, word_for_command_line, word_for_python
+from privacyfunnel.model.each_secret import Each
+from privacyfunnel.model.promises import LIP
 from privacyfunnel.spec import FIELDS, ReleaseSpec
 from privacyfunnel.spec.release_spec import parse_options
 from privacyfunnel.spec.text_forms import command_words, plain_values
@@ -195,7 +197,7 @@ def test_a_repeated_release_is_refused_before_anything_is_solved(
     def solve(*_: object) -> None:
         raise AssertionError("a design was begun")
 
-    monkeypatch.setattr("privacyfunnel.release.release_run.design_from_counts", solve)
+    monkeypatch.setattr("privacyfunnel.release.sanitise.design_from_counts", solve)
     with pytest.raises(LedgerError, match="These rows were released before"):
         pf.sanitise_file(path, replace(spec, into=tmp_path / "two", epsilon=0.3))
     with pytest.raises(AssertionError, match="a design was begun"):
@@ -249,3 +251,34 @@ def test_the_spec_is_cheap_to_import() -> None:
     code = "import sys, privacyfunnel.spec; print(*sys.modules)"
     found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
     assert not {"numpy", "polars", "scipy", "highspy", "typer"} & set(found)
+
+
+def test_several_secrets_are_one_each_by_itself_or_refused() -> None:
+    def spec(*texts: str, **more: Any) -> ReleaseSpec:
+        return ReleaseSpec(**parse_options({"secret": list(texts)}), publish="x", **more)
+
+    assert spec("a,b", epsilon=1).promise_value == LIP(1)
+    assert spec("a", "b", epsilon=1).promise_value == Each(1.0)
+    assert spec("a=0.5", "b=2").promise_value == Each(2.0, "lip", (("a", 0.5),))
+    assert spec("a=0.5", "b", epsilon=1, promise="ldp").promise_value == Each(1.0, "ldp", (("a", 0.5),))
+    assert ReleaseSpec(secret={"a": 0.5, "b": 1}).promise_value == Each(1.0, "lip", (("a", 0.5),))
+    assert ReleaseSpec(secret=[["a", "b"]], epsilon=1).promise_value == LIP(1)
+    for texts in (["a"], ["a,b"], ["a", "b"], ["a=0.5", "b"], ['"a,b"=0.5', "c=1"]):
+        made = spec(*texts)
+        again = ReleaseSpec.from_mapping(tomllib.loads(made.to_toml()))
+        words = [word.removeprefix("--secret=") for word in command_words(made) if word.startswith("--secret=")]
+        assert again.promise_value == spec(*words).promise_value == replace(made, gap=0.1).promise_value
+        assert made.promise_value == again.promise_value
+        assert again.secret == made.secret
+    for texts, said in (
+        (["a", "a"], "'a' was named twice"),
+        (["a=1", "a"], "'a' was named twice"),
+        (["a,b", "c"], "single columns"),
+        (["a=0", "b"], "above 0"),
+        (["a=-1", "b"], "above 0"),
+    ):
+        with pytest.raises(InputError, match=said):
+            spec(*texts)
+    for more in ({"average": 0.1, "epsilon": 1}, {"robust": 2}, {"promise": "alip:0.5,1"}):
+        with pytest.raises(ParameterError, match="secret"):
+            _ = spec("a", "b", **more).promise_value

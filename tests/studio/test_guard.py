@@ -113,6 +113,9 @@ def test_an_upload_keeps_the_format_of_its_name(studio: Running, tmp_path: Path)
     def upload(name: str, content: str | bytes) -> str:
         said = {"Cookie": cookie, "Origin": studio.origin, "X_File_Name": name}
         assert studio.ask(f"{path}/upload/table", "POST", content, **said).status == 200
+        return look()
+
+    def look() -> str:
         for _ in range(600):
             part = json.loads(studio.ask(f"{path}/table/part", Cookie=cookie).text)
             if part["state"] != "working":
@@ -125,7 +128,14 @@ def test_an_upload_keeps_the_format_of_its_name(studio: Running, tmp_path: Path)
     assert "must be a whole .xlsx file" in upload("people.xlsx", people)
     rows = [cells(1, "job", "town"), *(cells(i, job, "u") for i, job in enumerate(("clerk", "miner", "nurse"), 2))]
     book = workbook(tmp_path / "people.xlsx", "".join(rows)).read_bytes()
-    assert "<strong>3</strong> rows, <strong>2</strong> columns" in upload("people.xlsx", book)
+    shown = upload("people.xlsx", book)
+    assert "<strong>3</strong> rows, <strong>2</strong> columns" in shown
+    assert 'name="sheet"' in shown
+    said = {"Cookie": cookie, "Origin": studio.origin, "Content_Type": "application/x-www-form-urlencoded"}
+    assert studio.ask(f"{path}/table", "POST", "delimiter=&header_row=2", **said).status in (200, 303)
+    assert "<strong>2</strong> rows, <strong>2</strong> columns" in look()  # the row of names is the one that was named
+    assert studio.ask(f"{path}/table", "POST", "delimiter=&sheet=elsewhere", **said).status in (200, 303)
+    assert "elsewhere" in look()
 
 
 def test_a_browser_is_started_without_the_token_in_its_command_line(tmp_path: Path) -> None:

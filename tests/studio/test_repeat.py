@@ -15,7 +15,7 @@ from privacyfunnel.model.uses.use_parser import parse_use
 from privacyfunnel.spec.text_forms import command_words
 from privacyfunnel.studio.choices import Choices, TableFile
 from privacyfunnel.studio.pages.promise_pages import beliefs, uses
-from privacyfunnel.studio.repeat_scripts import notebook, script
+from privacyfunnel.studio.tasks.publish_task import notebook, script
 
 CHOSEN = {
     "LIP": Choices(

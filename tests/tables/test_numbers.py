@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from privacyfunnel.errors import ColumnError, ParameterError, ProtocolFileError
 from privacyfunnel.mechanisms.input_domain import Domain
 from privacyfunnel.model.joint import Attribute
-from privacyfunnel.release.domain_coding import published_variable
+from privacyfunnel.release.kept_counts import published_variable
 from privacyfunnel.tables.coding.bin_syntax import column_bins, format_bins, parse_bin, parse_bins
 from privacyfunnel.tables.coding.bins import Bins, Grouping
 from privacyfunnel.tables.coding.encoding import encode

@@ -17,9 +17,9 @@ from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.row_order_leak import NeighbourGuesses, OrderLeak
 from privacyfunnel.names import join_labels
-from privacyfunnel.release.domain_coding import column_bins, rest_merges
 from privacyfunnel.release.findings.composition_leakage import look_up_labels
 from privacyfunnel.release.findings.kept_columns import KeptColumnAnalysis
+from privacyfunnel.release.kept_counts import column_bins, rest_merges
 from privacyfunnel.release.ledger.ledger_file import Ledger, ledger_path
 from privacyfunnel.release.shuffle import RowOrder
 from privacyfunnel.tables.coding.bins import Bins

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -35,6 +35,8 @@ from privacyfunnel.errors import GuaranteeError
 from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.credal.noisy_sample_rule import NoisySampleRule
+from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.published.each_model import EachModel
 from privacyfunnel.model.published.noise import noise_variance
 from privacyfunnel.model.published.noisy_counts import NoisyCounts
 from privacyfunnel.model.published.table_model import MeasuredCounts, TableModel, noise_rate
@@ -100,14 +102,28 @@ def audit_noise(sealed: SealedProtocol, found: MatchedTable, secrets: Sequence[s
     return NoiseAudit(p_value, tests, bool(labels))
 
 
-def audit_model_noise(model: TableModel, found: MatchedTable) -> NoiseAudit | None:
+def audit_model_noise(model: TableModel | EachModel, found: MatchedTable) -> NoiseAudit | None:
     """Test the noise of a published model; None where its counts are not stated, or those of other rows.
+
+    The tables of several secrets are tested one by one, each at its part of the false alarms.
 
     Raises
     ------
     GuaranteeError
         If the stated counts are not those of this table with the stated noise.
     """
+    if isinstance(model, TableModel):
+        return _audit_table_noise(model, found, 1)
+    counts, parts = found.encoding.contingency, model.parts.values()
+    by_secret = [replace(found, joint=Joint.from_contingency(counts.select_secret(j))) for j in range(len(parts))]
+    each = [_audit_table_noise(part, mine, len(parts)) for part, mine in zip(parts, by_secret, strict=True)]
+    tested = [part for part in each if part is not None]
+    if len(tested) < len(each):
+        return None
+    return NoiseAudit(min(part.p_value for part in tested), sum(part.tests for part in tested), True)
+
+
+def _audit_table_noise(model: TableModel, found: MatchedTable, tables: int) -> NoiseAudit | None:
     joint, stated = found.joint, model.counts
     if stated is None or model.rows != joint.total:
         return None
@@ -123,7 +139,7 @@ def audit_model_noise(model: TableModel, found: MatchedTable) -> NoiseAudit | No
     sizes = np.array([len(group) for group in model.groups if group])[:, None]
     largest = SUMMED * sizes * noise_variance(model.epsilon / LARGEST_SPREAD)
     tests = counts.size + 2
-    log_p = _test_sums(stated, np.abs(stated.cells - counts)) + choices + math.log(tests)
+    log_p = _test_sums(stated, np.abs(stated.cells - counts)) + choices + math.log(tests * tables)
     if not (log_p >= math.log(FALSE_ALARM) and (stated.variance <= largest).all()):
         raise GuaranteeError(
             "the noisy counts of the model in the protocol file must be those of this table with the noise they state; "

@@ -22,15 +22,16 @@ from privacyfunnel.audits.matched_table import MatchedTable, find_row_order, fra
 from privacyfunnel.audits.noise_audit import NoiseAudit, audit_model_noise, audit_noise
 from privacyfunnel.audits.published_file import FileAudit, audit_file
 from privacyfunnel.errors import ColumnError, GuaranteeError, ParameterError
-from privacyfunnel.formatting import format_epsilon
+from privacyfunnel.formatting import facts_html, format_epsilon
 from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.input_domain import ColumnShares
 from privacyfunnel.mechanisms.kept_leakage import KeptLeakage, kept_columns_error, kept_leakage
+from privacyfunnel.mechanisms.leak_profile import LeakProfile, leak_profiles
 from privacyfunnel.mechanisms.protocol_file import find_protocol
 from privacyfunnel.mechanisms.sealing import SealedProtocol, certify, exact_worst_leak
 from privacyfunnel.mechanisms.signatures import Signer, load_signed_protocol
+from privacyfunnel.model.published.each_model import EachModel
 from privacyfunnel.model.published.table_model import PublishedModel, TableModel
-from privacyfunnel.notebook_html import facts_html
 from privacyfunnel.release.findings.attacker_leaks import SideChannel, side_channel
 from privacyfunnel.release.findings.composition_leakage import (
     CompositionLeak,
@@ -39,8 +40,7 @@ from privacyfunnel.release.findings.composition_leakage import (
     composition_leak,
 )
 from privacyfunnel.release.findings.population import PopulationBound, population_bound
-from privacyfunnel.release.kept_counts import count_rows
-from privacyfunnel.release.model_design import group_table
+from privacyfunnel.release.kept_counts import count_rows, group_table
 from privacyfunnel.release.output_layout import detect_layout
 from privacyfunnel.release.published_table import PublishedTable
 from privacyfunnel.release.release_files import find_table
@@ -72,10 +72,11 @@ class Audit:
     file: FileAudit | None = None  # None where no sanitised table was given
     table_leak: float | None = None  # of records at the table's own frequencies, where the prior is a published model
     kept: KeptLeakage | None = None  # of output and kept columns together; None where nothing was kept
+    leaks: tuple[LeakProfile, ...] = ()  # the whole leak of a record, on these rows
 
     @property
     def _facts(self) -> list[tuple[str, str]]:
-        promise, draw, secret = self.sealed.promise, self.draw, " & ".join(self.sealed.domain.secret_columns)
+        promise, draw, secret = self.sealed.promise, self.draw, self.sealed.secret_text
         told = [
             ("rows", f"{self.rows:,}"),
             (
@@ -176,7 +177,7 @@ def audit(
             "It was made for other rows, or altered: make it again."
         )
     noise = audit_noise(sealed, found, labels)
-    if isinstance(sealed.model, TableModel):
+    if isinstance(sealed.model, TableModel | EachModel):
         noise = audit_model_noise(sealed.model, found)
     _check_induced(sealed, found)
     _check_shares(sealed, found)
@@ -199,10 +200,11 @@ def audit(
     if sealed.model is not None:
         joint, occurs = group_table(found.encoding.contingency, sealed.model)
         law = found.mechanism.restrict_inputs(occurs)
-        leak = exact_worst_leak(law, sealed.promise.table_promise, joint).leak.epsilon
+        leak = exact_worst_leak(law, sealed.promise.unscaled, joint).leak.epsilon
     whom = population_bound(law, sealed.promise, joint)
     rows, named = found.encoding.rows, bool(secret)
-    return Audit(sealed, rows, now, draw, side, named, claims, signer, whom, noise, file, leak, kept)
+    leaks = leak_profiles(law, sealed.promise, joint)
+    return Audit(sealed, rows, now, draw, side, named, claims, signer, whom, noise, file, leak, kept, leaks)
 
 
 def _sealed(release: PublishedTable | None) -> SealedProtocol:

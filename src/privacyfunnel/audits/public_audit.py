@@ -15,6 +15,7 @@ import polars as pl
 from privacyfunnel.audits.claims import Claims, check_model_claims
 from privacyfunnel.audits.protocol_audit import check_secret
 from privacyfunnel.errors import GuaranteeError
+from privacyfunnel.mechanisms.leak_profile import LeakProfile, leak_profiles
 from privacyfunnel.mechanisms.protocol_file import find_protocol
 from privacyfunnel.mechanisms.sealing import SealedProtocol, certify_at_model
 from privacyfunnel.mechanisms.signatures import Signer, load_signed_protocol
@@ -37,6 +38,7 @@ class PublicAudit:
     signer: Signer | None
     codebook: Path | None  # that was compared with what follows from the protocol
     rows: int | None  # of the sanitised table, all of which the mechanism can publish; None where none was given
+    leaks: tuple[LeakProfile, ...] = ()  # the whole leak of a record, at the published model
 
 
 def audit_public(
@@ -75,7 +77,8 @@ def audit_public(
         _check_codebook(sealed, compared)
     rows = None if sanitised is None else _count_possible_rows(sealed, Path(sanitised))
     claims = check_model_claims(sealed)
-    return PublicAudit(sealed, model, now, claims, signer, compared, rows)
+    leaks = leak_profiles(sealed.mechanism, sealed.promise, sealed.model_joint) if sealed.mechanism.lists_inputs else ()
+    return PublicAudit(sealed, model, now, claims, signer, compared, rows, leaks)
 
 
 def refuse_altered(public: Path) -> None:

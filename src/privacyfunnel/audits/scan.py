@@ -27,14 +27,13 @@ from privacyfunnel.audits.column_groups import ColumnGroup, build_joint, judge_c
 from privacyfunnel.audits.matched_table import row_order_leakage
 from privacyfunnel.audits.rare_secret_scan import RareSecretCosts, RareSecretLeaks, rare_leaks, rare_secret_costs
 from privacyfunnel.errors import ColumnError
-from privacyfunnel.formatting import format_epsilon
+from privacyfunnel.formatting import MOST_ROWS, ShowsFacts, format_epsilon
 from privacyfunnel.model.comparisons import log_ratio
 from privacyfunnel.model.information import entropy, information
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.row_order_leak import OrderLeak
 from privacyfunnel.names import validate_columns
-from privacyfunnel.notebook_html import MOST_ROWS, ShowsFacts
 from privacyfunnel.tables.coding.bin_syntax import parse_bins
 from privacyfunnel.tables.coding.bins import Bins
 from privacyfunnel.tables.coding.contingency import Contingency

@@ -115,8 +115,6 @@ def _warnings(found: Applied) -> list[str]:
         warnings.append("drawn from a seed, which somebody may guess: NOT FOR PUBLICATION")
     if found.kept and not found.kept_judged:
         warnings.append(f"{format_names(found.kept)} in clear, and not covered by the promise")
-    if found.kept_order:
-        warnings.append("rows are in the order of your file, which the promise does not cover")
     return warnings
 
 

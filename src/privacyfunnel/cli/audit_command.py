@@ -15,6 +15,7 @@ from privacyfunnel.cli.release_summary import Details, format_signer
 from privacyfunnel.cli.spec_options import READING, Given, build_spec, takes_spec
 from privacyfunnel.cli.transition_matrix import audit_matrix_file
 from privacyfunnel.formatting import finite_or_none, format_factor
+from privacyfunnel.names import format_names
 
 if TYPE_CHECKING:
     from privacyfunnel.audits.draw_agreement import DrawAgreement
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from privacyfunnel.spec import ReleaseSpec
 
 HIDDEN = (
+    "leak",
     "shared",
     "certified",
     "people",
@@ -136,15 +138,18 @@ def audit(
 
 
 def _format_verdict(sealed: SealedProtocol) -> tuple[str, str]:
-    size, secret = sealed.total_epsilon, " & ".join(sealed.domain.secret_columns)
+    size, secret = sealed.total_epsilon, sealed.secret_text
     people = sealed.promise.population
     whom = "" if sealed.model is None else " for whoever believes the published model"
     if people is not None:
         whom = f" for the population, with {100 * people.confidence:g} % confidence"
+    elif sealed.promise.known_columns:
+        whom += f", also if they know {format_names(sealed.promise.known_columns)} of a person"
     elif sealed.promise.odds is not None:
         whom += f"{'' if sealed.model is None else ', and'} for {sealed.promise.odds.people('it')}"
     epsilon = f"ε = {text_format.format_epsilon(size)} (×{format_factor(size)})"
-    return ("verdict", f"{sealed.promise.name} {epsilon} about {secret} holds{whom}")
+    own = [f"{at} ε = {text_format.format_epsilon(total)}" for at, total in sealed.secret_sizes.items()]
+    return ("verdict", f"{sealed.promise.name} {epsilon} about {secret} holds{whom}{'; '.join(['', *own])}")
 
 
 def _format_audit(told: list[tuple[str, str]], *, details: bool) -> str:
@@ -171,8 +176,9 @@ def _audit_public(protocol: Path, spec: ReleaseSpec, sanitised: Path | None, *, 
         "rows": found.rows,
         "codebook": None if found.codebook is None else str(found.codebook),
         "signed_by": None if found.signer is None else found.signer.fingerprint,
+        "leaks": [leak.to_dict() for leak in found.leaks],
     }
-    secrets = " & ".join(sealed.domain.secret_columns)
+    secrets = sealed.secret_text
     parts = f"{text_format.format_epsilon(float(model.epsilon))} for the model, the rest for the records"
     told = [
         _format_verdict(sealed),
@@ -185,6 +191,7 @@ def _audit_public(protocol: Path, spec: ReleaseSpec, sanitised: Path | None, *, 
         *([] if found.codebook is None else [("codebook", f"{found.codebook} follows from the protocol")]),
         *([] if found.rows is None else [("table", f"{found.rows:,} rows, each of which the mechanism can publish")]),
         ("information", str(found.claims)),
+        *(("leak", leak.text) for leak in found.leaks),
         (
             "not checked",
             "how the model was made: that it has the stated noise is for its owner to show, with the table",
@@ -284,6 +291,7 @@ def _audit_protocol(
         if signer is None
         else {"fingerprint": signer.fingerprint, "asked_for": signer.asked_for, "with_table": signer.with_table},
         "draws": None if outside is None else outside.to_dict(),
+        "leaks": [leak.to_dict() for leak in found.leaks],
         "together": None
         if together is None
         else {
@@ -294,7 +302,7 @@ def _audit_protocol(
             "alone": [finite_or_none(one.epsilon) for one in together.alone],
         },
     }
-    secrets = " & ".join(sealed.domain.secret_columns)
+    secrets = sealed.secret_text
     told = [
         _format_verdict(sealed),
         ("rows", f"{found.rows:,}"),
@@ -312,6 +320,7 @@ def _audit_protocol(
     told += found.file_facts
     if claims is not None:
         told.append(("information", str(claims)))
+    told += [("leak", leak.text) for leak in found.leaks]
     told.append(("signed by", format_signer(signer)))
     if outside is not None:
         told += outside.facts()

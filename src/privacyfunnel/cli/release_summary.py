@@ -116,7 +116,7 @@ def _detail_facts(release: Release) -> list[tuple[str, str]]:
         ("files", ", ".join(str(path) for path in (release.protocol_file, release.codebook, *release.pages) if path)),
         ("read as", f"{', '.join(release.read_as)}, written likewise" if release.read_as else ""),
         ("promise", promise_text(sealed, average_only=release.average_only)),
-        ("means", meaning(sealed.promise, sealed.certified_total, " & ".join(sealed.domain.secret_columns))),
+        ("means", meaning(sealed.promise, sealed.certified_total, sealed.secret_text)),
         ("population", _population_text(release)),
         ("model", release.findings.model_quality),
         *((each.name, each.answer) for each in release.findings.attackers if each.promised is None),
@@ -134,7 +134,7 @@ def _detail_facts(release: Release) -> list[tuple[str, str]]:
 
 def promise_text(sealed: SealedProtocol, *, average_only: bool) -> str:
     """What was promised about what, and what was certified; an average alone promises nothing."""
-    name, secret = sealed.promise.name, " & ".join(sealed.domain.secret_columns)
+    name, secret = sealed.promise.name, sealed.secret_text
     size = text_format.format_epsilon(sealed.epsilon)
     certified = f"certified {size} {sealed.mechanism.describe_check()}"
     if sealed.epsilon > sealed.promise.epsilon:

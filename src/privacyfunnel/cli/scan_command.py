@@ -208,16 +208,12 @@ def _conclusions(found: Scan, wanted: Promise, safe: set[str], safe_in_bins: set
     """Which columns keep the promise: alone, in bins, together; each sentence says against whom."""
     asked = f"{wanted.name} ε = {text_format.format_epsilon(wanted.epsilon)}"
     alone = [look.column for look in found.looks if look.column in safe]
-    in_bins = {
-        look.column: look.in_bins.quantiles
-        for look in found.looks
-        if look.in_bins is not None and look.column in safe_in_bins - safe
-    }
     apart = [look.column for look in found.looks if look.tells_rows_apart]
+    in_bins = [look.column for look in found.looks if look.column in safe_in_bins - safe - set(apart)]
     notes = [f"Alone, {asked} is kept by: {', '.join(alone) or 'none'}."]
     if in_bins:
-        options = " ".join(hint("bins", f"{name}=quantiles:{quantiles}") for name, quantiles in in_bins.items())
-        notes.append(f"In bins only, not as exact numbers: {', '.join(in_bins)}. To publish bins: {options}")
+        example = hint("bins", f"{in_bins[0]}=EDGE,EDGE,…")
+        notes.append(f"In eight bins, not as exact numbers: {', '.join(in_bins)}. To publish bins: {example}")
     if apart:
         notes.append(f"Ids, or nearly: {', '.join(apart)}. Whoever knows a person's value finds their row.")
     return notes + _order_notes(found) + _combination_notes(found, wanted, asked)

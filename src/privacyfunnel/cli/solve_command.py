@@ -12,9 +12,9 @@ from privacyfunnel.cli.application import Json, answer
 from privacyfunnel.cli.spec_options import Given, build_spec, takes_spec, with_default
 
 if TYPE_CHECKING:
+    from privacyfunnel.model.credal.credal_sets import Comparable
     from privacyfunnel.model.joint import Joint
     from privacyfunnel.model.promises import Promise
-    from privacyfunnel.model.protocols.comparable import Comparable
 
 
 @takes_spec(

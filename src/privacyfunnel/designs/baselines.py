@@ -26,11 +26,10 @@ import numpy as np
 from privacyfunnel.arrays import BoolArray, FloatArray, Matrix, dense
 from privacyfunnel.errors import GuaranteeError
 from privacyfunnel.model.comparisons import Comparisons, pair_chunks
-from privacyfunnel.model.credal.credal_sets import CredalSets
+from privacyfunnel.model.credal.credal_sets import Comparable, CredalSets
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.protocols.channel_protocol import Protocol, check_channel_size
-from privacyfunnel.model.protocols.comparable import Comparable
 
 LARGEST_ALPHA = 700.0  # beyond it only α = ∞: e^α must be a float, and chances of e^-700 are beyond any sampler
 _STEP = 2.0**-48  # how far from the closed form the search looks first, relative to it

@@ -25,13 +25,13 @@ from typing import Any, Self, TypeVar
 from privacyfunnel.designs import methods as room
 from privacyfunnel.designs.methods import Effort, Options
 from privacyfunnel.errors import GuaranteeError, ParameterError, SizeError
+from privacyfunnel.formatting import ShowsFacts
 from privacyfunnel.model.information import entropy
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.promises import find_promise as promise_called
 from privacyfunnel.model.uses.use import Information, Use
 from privacyfunnel.model.uses.use_parser import resolve_use
-from privacyfunnel.notebook_html import ShowsFacts
 
 EPSILONS = (0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0)
 

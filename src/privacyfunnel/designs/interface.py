@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from typing import Protocol as Shape
 
+from privacyfunnel.model.credal.credal_sets import Comparable
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
-from privacyfunnel.model.protocols.comparable import Comparable
 from privacyfunnel.model.uses.ordinal_scale import Orders
 from privacyfunnel.model.uses.use import Information, Use, UseValue
 

@@ -7,7 +7,7 @@ and, once searches find nothing worth the gap, proves a lower bound on every red
 costs at least λ·p + min_v (cost(v) − λ·v), so every proof bounds the optimum; the bound is the best of them, the value
 that of the best known split.
 
-The master decides what is minimised: an entropy (masters/slack_masters.py, blocks.py), a second moment (moment.py),
+The master decides what is minimised: an entropy (masters/restricted_master.py, blocks.py), a second moment (moment.py),
 an entropy under an average constraint (average.py), or squared error on a line (masters/actions.py).
 """
 

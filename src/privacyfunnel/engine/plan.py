@@ -7,7 +7,7 @@ request wins, and the answer carries its name. Every threshold stands in setting
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -19,36 +19,87 @@ from privacyfunnel.engine.masters.average import AverageMaster
 from privacyfunnel.engine.masters.blocks import BlockMaster, SingleBlockMaster
 from privacyfunnel.engine.masters.mixture import Moment
 from privacyfunnel.engine.masters.moment import MomentBound, MomentMaster
-from privacyfunnel.engine.masters.slack_masters import PenalisedMaster, ResidualMaster
+from privacyfunnel.engine.masters.restricted_master import PenalisedMaster, ResidualMaster
 from privacyfunnel.engine.objective import Objective
 from privacyfunnel.engine.oracles.constraint_oracle import ConstraintOracle
 from privacyfunnel.engine.oracles.credal_batch import CredalBatchOracle
 from privacyfunnel.engine.oracles.oracle import IntervalOracle, is_secret_box, secret_box
 from privacyfunnel.engine.oracles.polytope import build_polytope
-from privacyfunnel.engine.problem import Problem
+from privacyfunnel.engine.problem import EntropyFloor, Problem
 from privacyfunnel.engine.proofs.branch_and_bound import BranchAndBound, Relaxation
 from privacyfunnel.engine.proofs.chords import BoxedChords, ImageChords, SquaredChords
 from privacyfunnel.engine.proofs.class_cones import ClassRelaxation, class_cones
 from privacyfunnel.engine.proofs.products import CredalProductCuts, ProductRelaxation, build_constraint_cone
-from privacyfunnel.engine.reductions.merge_equal import MergeEqual
-from privacyfunnel.engine.reductions.relaxations import group_secrets
-from privacyfunnel.engine.requests import (
-    Request,
-    Strategy,
-    for_entropy,
-    for_moment,
-    has_compact_constraints,
-    has_few_constraints,
-    has_very_many_constraints,
-    has_very_many_secrets,
-    is_small,
-    needs_blocks,
-    needs_programmes,
-)
+from privacyfunnel.engine.reductions import MergeEqual, group_secrets
 from privacyfunnel.engine.search.subspace import SubspaceSearch
 from privacyfunnel.engine.search.tangent import ObjectiveSearch, Search, TangentSearch
 from privacyfunnel.engine.search.vertices import VertexSearch
 from privacyfunnel.engine.settings import SETTINGS
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Request:
+    """What is minimised: an entropy, or where given a second moment or an entropy under an average constraint."""
+
+    problem: Problem
+    moment: Moment | None = None
+    absolute_gap: float = 0.0  # of a moment
+    average: EntropyFloor | None = None
+    bound_average: EntropyFloor | None = None  # the bound holds for this floor, a little below
+    clock: Clock = FOREVER  # by which a moment's run ends
+
+
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    """How a kind of request is solved: its name, when it is chosen, and what builds the run."""
+
+    name: str
+    when: Callable[[Request], bool]
+    build: Callable[[Request, str], ColumnGeneration]
+
+
+def has_compact_constraints(problem: Problem) -> bool:
+    """One or two constraints per secret, whatever the size of the table."""
+    return problem.constraints.compares_with_everybody or problem.constraints.mutual_functionals is not None
+
+
+def has_very_many_secrets(problem: Problem) -> bool:
+    return has_compact_constraints(problem) and problem.constraints.share.shape[1] > SETTINGS.plan.very_many_secrets
+
+
+def has_very_many_constraints(problem: Problem, most: int) -> bool:
+    return not has_compact_constraints(problem) and len(problem.inequalities) > most
+
+
+def needs_blocks(problem: Problem) -> bool:
+    """Whether inputs are too many for one master, and blocks of them are the same problem."""
+    one_dimensional = problem.constraints.is_one_dimensional
+    most = SETTINGS.plan.most_interval if one_dimensional else SETTINGS.plan.most_branched
+    return has_compact_constraints(problem) and problem.size > most and not has_very_many_secrets(problem)
+
+
+def needs_programmes(problem: Problem) -> bool:
+    """Whether the polytope of a moment has too many constraints to invert its bases."""
+    most = SETTINGS.plan.very_many_secrets
+    return has_very_many_secrets(problem) or has_very_many_constraints(problem, most)
+
+
+def has_few_constraints(problem: Problem) -> bool:
+    """Few enough for boxes of entries, and each input a value of its own."""
+    few = problem.size <= SETTINGS.plan.most_boxed and len(problem.inequalities) <= SETTINGS.plan.few_constraints
+    return problem.objective.is_identity and few
+
+
+def for_moment(when: Callable[[Problem], bool]) -> Callable[[Request], bool]:
+    return lambda request: request.moment is not None and when(request.problem)
+
+
+def for_entropy(when: Callable[[Problem], bool]) -> Callable[[Request], bool]:
+    return lambda request: when(request.problem)
+
+
+def is_small(problem: Problem) -> bool:
+    return problem.size <= SETTINGS.plan.most_multiplied
 
 
 def choose(request: Request) -> ColumnGeneration:
@@ -60,13 +111,6 @@ def choose(request: Request) -> ColumnGeneration:
 def choose_generation(problem: Problem) -> ColumnGeneration:
     """The run for an entropy."""
     return choose(Request(problem))
-
-
-def choose_moment_generation(
-    problem: Problem, moment: Moment, clock: Clock = FOREVER, absolute: float = 0.0
-) -> ColumnGeneration:
-    """The run for a second moment; it must end by the clock."""
-    return choose(Request(problem, moment, absolute, clock=clock))
 
 
 # -- entropies -------------------------------------------------------------------------------------------------------
@@ -129,15 +173,10 @@ def _build_vertices(request: Request, name: str) -> ColumnGeneration:
 
 
 def _build_blocks(request: Request, name: str) -> ColumnGeneration:
-    """Splits within blocks of inputs, which are joined; proofs where one block can hold all inputs."""
-    problem, first, largest = request.problem, SETTINGS.slack.first_block, SETTINGS.slack.largest_block
-    proof = None
-    if problem.size <= largest:
-        polytope = build_polytope(problem)
-        proof = _proof(problem, BoxedChords(polytope, problem.objective), VertexSearch(polytope, problem.objective))
-    bound = RelaxationBound(problem, proof, _start_relaxation, one_secret=True)
-    master = BlockMaster(problem, _block_generation, first, largest)
-    return ColumnGeneration(master, bound, Pace(patience=-(-problem.size // first)), name)
+    """Splits within blocks of inputs, bounded by one secret at a time."""
+    bound = RelaxationBound(request.problem, None, _start_relaxation, one_secret=True)
+    master = BlockMaster(request.problem, _block_generation, SETTINGS.slack.largest_block)
+    return ColumnGeneration(master, bound, _PLAIN, name)
 
 
 def _block_generation(problem: Problem) -> ColumnGeneration:

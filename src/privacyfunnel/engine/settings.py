@@ -118,11 +118,10 @@ class SlackMasters:
     farthest_weight: float = 1e6  # on the scale of what is missing: how far a weight may fall [tolerance]
     entries_at_once: int = 1 << 20  # entries of atoms added together [memory]
     key_bytes: int = 16  # of the digest by which a master knows an atom [memory]
-    first_block: int = 64  # inputs of the first blocks [input_blocks: lip-2x4000]
-    largest_block: int = 1200  # inputs of a joined block [joined_blocks: lip-10x1000 value -0.3 % without]
+    largest_block: int = 64  # inputs of a block [input_blocks: lip-2x4000]
     block_gap: float = 0.002  # of the prior's cost: how well blocks are solved [input_blocks: lip-2x4000]
     block_seconds: float = 0.02  # least time of a block [input_blocks: lip-2x4000]
-    joining_share: float = 0.25  # of the time left, for one pair of blocks [joined_blocks: lip-10x1000]
+    known_share: float = 0.25  # of the time left, for a split that is known [input_blocks: lip-2x4000]
     balanced: float = 0.9  # of ε: what the prior of a block may use [input_blocks: lip-2x4000]
 
 
@@ -266,7 +265,6 @@ class Proofs:
     ray_penalty: float = 1e3  # for a violated constraint of the programme over rays [class_cone_boxes: srlip-3-skewed]
     rays_per_round: int = 48  # that enter the programme [class_cone_boxes: srlip-3-skewed]
     ray_rounds: int = 40  # of that programme [class_cone_boxes: srlip-3-skewed]
-    ray_steps: int = 2000  # of its simplex method, against cycling [sensitivity: within 1 %]
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,9 @@ from privacyfunnel.engine.masters.mixture import Moment
 from privacyfunnel.engine.oracles.constraint_oracle import ConstraintOracle
 from privacyfunnel.engine.oracles.credal_constraints import CredalConstraints, credal_cone_constraints
 from privacyfunnel.engine.oracles.oracle import Oracle
-from privacyfunnel.engine.plan import choose, choose_generation, choose_moment_generation
+from privacyfunnel.engine.plan import Request, choose, choose_generation
 from privacyfunnel.engine.problem import EntropyFloor, Problem, Split
-from privacyfunnel.engine.reductions.merge_equal import MergeEqual
-from privacyfunnel.engine.requests import Request
+from privacyfunnel.engine.reductions import MergeEqual
 from privacyfunnel.engine.settings import SETTINGS
 
 
@@ -64,7 +63,7 @@ def split_by_moment(
     """
     with clock_for(time_limit):
         clock = Clock.from_limit(time_limit)
-        run = choose_moment_generation(problem, moment, clock, absolute)
+        run = choose(Request(problem, moment, absolute, clock=clock))
         run.run(gap, clock.part(1 - SETTINGS.moments.ending_share).time_limit, progress, start)
         return run.best(clock)
 

@@ -43,9 +43,9 @@ from privacyfunnel.estimation.share_estimates import (
     fit_shares,
 )
 from privacyfunnel.estimation.wide_estimates import refuse_weighted
+from privacyfunnel.formatting import MOST_ROWS, ShowsFacts
 from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.sealing import SealedProtocol
-from privacyfunnel.notebook_html import MOST_ROWS, ShowsFacts
 from privacyfunnel.release.published_table import PublishedTable
 from privacyfunnel.tables.readers.column_selection import select_columns, select_expression
 from privacyfunnel.tables.readers.formats import AUTO_DETECT, Dialect

@@ -34,6 +34,7 @@ from privacyfunnel.estimation.inversion import project_on_simplex
 from privacyfunnel.estimation.observation import ChannelModel, Observations
 from privacyfunnel.estimation.output_reader import OutputReader
 from privacyfunnel.model.credal.noisy_sample_rule import NoisySampleRule
+from privacyfunnel.model.published.each_model import EachModel
 from privacyfunnel.model.published.noise import noise_variance
 from privacyfunnel.model.published.table_model import TableModel
 
@@ -60,6 +61,8 @@ class NoisyShares:
         model, people = reading.sealed.model, reading.sealed.promise.population
         if reading.repeats > 1:
             return None
+        if isinstance(model, EachModel):  # the table of the secret with the least noise
+            model = min(model.parts.values(), key=lambda part: part.noise)
         if isinstance(model, TableModel) and model.counts is not None:
             cells, variance, rows = model.counts.cells, model.counts.variance, model.rows
             near, complete = model.weights.sum(axis=0), model.rest is None

@@ -32,10 +32,10 @@ from privacyfunnel.estimation.output_reader import OutputReader, load_published
 from privacyfunnel.estimation.results import Quantity
 from privacyfunnel.estimation.share_estimates import EstimationSettings, check_noisy
 from privacyfunnel.estimation.wide_estimates import DECOYS, is_weighted, read_codes, weigh_codes
+from privacyfunnel.formatting import ShowsFacts
 from privacyfunnel.mechanisms.decoy_slacks import can_list
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.names import validate_columns
-from privacyfunnel.notebook_html import ShowsFacts
 from privacyfunnel.release.published_table import PublishedTable
 from privacyfunnel.tables.readers.table_files import open_source
 

@@ -13,8 +13,8 @@ import polars as pl
 
 from privacyfunnel.arrays import FloatArray, special
 from privacyfunnel.errors import ColumnError, ParameterError
+from privacyfunnel.formatting import MOST_ROWS, facts_html, table_html
 from privacyfunnel.names import unique_label
-from privacyfunnel.notebook_html import MOST_ROWS, facts_html, table_html
 
 NUMBERS = ("share", "standard_error", "lower", "upper", "count", "rows")
 NO_VARIANCE = 1e-9  # beside the largest one: a direction that is known

@@ -91,13 +91,8 @@ def refuse_useless(found: DesignResult, real: float | None, spec: ReleaseSpec) -
         return
     advice = list(_advice(found, verdict, spec))
     helps = f"What would help: {'; '.join(advice)}." if advice else "A smaller table, or more rows, would help."
-    noise = ""
-    if spec.is_private_design:  # who ran designs until one pleases would choose by their noise
-        noise = (
-            f" Noise was drawn, and counts: the next run needs {hint('again')}; {hint('try_')} draws none that counts."
-        )
     raise ParameterError(
-        f"This release would be useless: {verdict}. Nothing was written. {helps}{noise} {hint('anyway')} publishes it "
+        f"This release would be useless: {verdict}. Nothing was written. {helps} {hint('anyway')} publishes it "
         "all the same."
     )
 

@@ -24,10 +24,10 @@ from privacyfunnel.experiments.experiment import (
 )
 from privacyfunnel.experiments.unary_encoding import unary_encoding
 from privacyfunnel.formatting import format_duration
+from privacyfunnel.model.credal.credal_sets import Comparable
 from privacyfunnel.model.information import entropy, mutual_information
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LIP
-from privacyfunnel.model.protocols.comparable import Comparable
 
 SECRETS = ("marital", "occupation")
 PUBLISHED = ("education", "relationship", "race", "sex")

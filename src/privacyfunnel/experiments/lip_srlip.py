@@ -30,11 +30,11 @@ from privacyfunnel.experiments.experiment import (
     uniform_joint,
 )
 from privacyfunnel.model.constraints import LinearConstraints
+from privacyfunnel.model.credal.credal_sets import Comparable
 from privacyfunnel.model.information import mutual_information
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LIP, SRLIP
 from privacyfunnel.model.protocols.channel_protocol import Protocol
-from privacyfunnel.model.protocols.comparable import Comparable
 
 C, SIZES = 2, (3, 3, 4)
 EPSILONS = (0.5, 1.0, 1.5, 2.0)

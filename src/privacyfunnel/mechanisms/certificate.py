@@ -23,10 +23,12 @@ import numpy as np
 
 from privacyfunnel.errors import ProtocolFileError
 from privacyfunnel.mechanisms.input_domain import Domain
+from privacyfunnel.model.composable import ComposablePromise
 from privacyfunnel.model.credal.noisy_sample_rule import NoisySampleRule
 from privacyfunnel.model.credal.odds_range import OddsRange
 from privacyfunnel.model.credal.sample_rule import SampleRule, SeenSecretsRule, check_confidence
 from privacyfunnel.model.joint import INT64_TOTAL, Joint
+from privacyfunnel.model.neighbours import NeighbourPromise
 from privacyfunnel.model.promises import Population, PopulationPromise, Promise, RobustPromise, stated_promise
 
 PLACES = 4  # of nats
@@ -101,6 +103,10 @@ def promise_to_json(promise: Promise) -> dict[str, Any]:
         stated["population"] = _population_to_json(promise.population)
     elif promise.odds is not None:
         stated["robust"] = str(promise.odds)
+    elif promise.composable is not None:
+        stated["composable"] = promise.composable
+    elif promise.known_columns:
+        stated["known"] = list(promise.known_columns)
     return stated
 
 
@@ -109,8 +115,12 @@ def promise_from_json(content: Mapping[str, Any], domain: Domain) -> Promise:
     if "priors" not in content:
         plain = stated_promise(content["name"], content["epsilon"], content.get("parameters", {}))
         stated = content.get("population")
+        if "known" in content:
+            return NeighbourPromise(plain, tuple(map(str, content["known"])))
         if "robust" in content:
             return RobustPromise(plain, OddsRange.parse(content["robust"]))
+        if "composable" in content:
+            return ComposablePromise(plain, content["composable"])
         return plain if stated is None else PopulationPromise(plain, _population_from_json(stated))
     promise = promise_from_json(content["promise"], domain)
     if (promise.name, promise.epsilon) != (content["name"], content["epsilon"]):

@@ -208,6 +208,11 @@ class ChannelMechanism(Mechanism):
             )
         return exact_credal_leak(sets, every, lambda output: self.column(output)[: sets.inputs])
 
+    def numerators(self, most: int) -> NDArray[Any] | None:
+        if self.inputs * len(self.outputs) > most:
+            return None
+        return np.array([self.column(y) for y in range(len(self.outputs))], dtype=object)
+
     def column(self, output: int) -> list[int]:
         """N(z, y) of one output for every input, and for anything else where that has a row."""
         column = [0] * (len(self.indptr) - 1)

@@ -217,9 +217,3 @@ def _worst_ratio_among(
         if int(large[k]) * under > over * int(small[k]):
             top, over, under = k, int(large[k]), int(small[k])
     return exact_leak(comparisons, Fraction(over, under), int(numbers[pairs[top]]), first + int(ys[top]), scale)
-
-
-def float_below(number: Fraction) -> float:
-    """The largest float that is not above a fraction."""
-    nearest = float(number)
-    return nearest if Fraction(nearest) <= number else math.nextafter(nearest, -math.inf)

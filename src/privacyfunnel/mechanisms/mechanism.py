@@ -23,10 +23,9 @@ from privacyfunnel.mechanisms.draw_tally import DrawTally
 from privacyfunnel.mechanisms.exact_arithmetic import ExactLeak
 from privacyfunnel.mechanisms.sampling import RandomWords
 from privacyfunnel.model.comparisons import Comparisons, Leak
-from privacyfunnel.model.credal.credal_sets import CredalSets
+from privacyfunnel.model.credal.credal_sets import Comparable, CredalSets
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.protocols.channel_protocol import Labels, Protocol
-from privacyfunnel.model.protocols.comparable import Comparable
 from privacyfunnel.model.protocols.sparse_protocol import Measurable, SparseProtocol
 
 LARGEST_TABLE = 1 << 26  # chances that are written out as one table of floats: half a gigabyte
@@ -93,6 +92,10 @@ class Mechanism(ABC):
     @property
     def table_protocol(self) -> Protocol | None:
         """q(y | input) as one table in floats, where the mechanism is one, its outputs in a list."""
+        return None
+
+    def numerators(self, most: int) -> NDArray[Any] | None:
+        """The integers of that table, outputs × inputs, where there are at most so many."""
         return None
 
     # -- the promise -------------------------------------------------------------------------------------------

@@ -25,9 +25,11 @@ that they may believe in the place of r_E and r_F (docs/theory.md, Theorem 80).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
@@ -36,10 +38,10 @@ from numpy.typing import NDArray
 from privacyfunnel.arrays import BoolArray, FloatArray, IntArray, Matrix, WordArray, freeze
 from privacyfunnel.errors import ParameterError, ProtocolFileError, SizeError, SolverError
 from privacyfunnel.mechanisms.draw_tally import DrawTally
-from privacyfunnel.mechanisms.exact_arithmetic import ExactLeak, exp_below, float_below
+from privacyfunnel.mechanisms.exact_arithmetic import ExactLeak, exp_below
 from privacyfunnel.mechanisms.mechanism import DescribableProtocol, Mechanism
 from privacyfunnel.mechanisms.sampling import KeyStream, RandomWords
-from privacyfunnel.model.comparisons import Comparisons
+from privacyfunnel.model.comparisons import Comparisons, float_below
 from privacyfunnel.model.credal.credal_sets import CredalSets
 from privacyfunnel.model.credal.odds_range import OddsRange
 from privacyfunnel.model.joint import Joint
@@ -75,8 +77,14 @@ class SecretEvents:
     odds: OddsRange | None = None  # by how much somebody's odds may differ from the model's
 
     @classmethod
-    def from_promise(cls, promise: Promise, secrets: int, attributes: int) -> SecretEvents:
-        """The events of a promise about everybody, whoever looks at the table and knows no record's values."""
+    def from_promise(cls, promise: Promise, model: TreeModel) -> SecretEvents:
+        """The events of a promise about everybody; and among those who share what is known, if the promise says what.
+
+        Then secrets of the model are pairs of a secret and what is known (`TreeModel.reveal`).
+        """
+        shape = tuple(len(model.attributes[j].labels) for j in known_places(model, promise))
+        size = math.prod(shape)
+        secrets, attributes = len(model.shares) // size, len(model.attributes)
         blocks = list(promise.group_pairs(secrets, attributes, sees_secret=False))
         others = promise.population is not None or promise.components is not None
         if len(blocks) != 1 or blocks[0].known or others:
@@ -90,8 +98,18 @@ class SecretEvents:
                 f"Real or synthetic records keep promises that compare both ways alike; {promise.name} does not. "
                 "Promise LIP or LDP, or publish fewer columns by another method."
             )
-        both = np.concatenate([pairs, pairs[:, ::-1]])
-        return cls(blocks[0].groups, both, float_below(exp_below(promise.epsilon)), promise.odds)
+        groups, both = blocks[0].groups, np.concatenate([pairs, pairs[:, ::-1]])
+        ratio = float_below(exp_below(promise.epsilon))
+        if not shape:
+            return cls(groups, both, ratio, promise.odds)
+        codes, members = np.array(np.unravel_index(np.arange(size), shape)), []
+        for some in (part for number in range(len(shape) + 1) for part in combinations(range(len(shape)), number)):
+            seen = np.unique(codes[list(some)], axis=1).T
+            for values in seen:
+                shared = (values == codes[list(some)].T).all(axis=1)
+                members.append((groups[:, :, None] & shared).reshape(len(groups), -1))
+        starts = len(groups) * np.arange(len(members))
+        return cls(np.concatenate(members), (both + starts[:, None, None]).reshape(-1, 2), ratio)
 
     def weights(self, shares: IntArray) -> FloatArray:
         """p̃(s | E), events × secrets: each is a quotient of two integers, rounded once."""
@@ -132,6 +150,20 @@ class SecretEvents:
             high = np.minimum(gamma * by_event / (1.0 + (gamma - 1.0) * held), 1.0 / p)
             low = by_event / (gamma - (gamma - 1.0) * held) * max(1.0 - 2.0 * gamma * RATIO_ERROR, 0.0)
         return high, low
+
+
+def known_places(model: TreeModel, promise: Promise) -> list[int]:
+    """Where the columns stand that the promise takes for known."""
+    names = [attribute.name for attribute in model.attributes]
+    strange = [name for name in promise.known_columns if name not in names]
+    if strange:
+        raise ParameterError(f"Neighbours may know columns that are published; '{strange[0]}' is not.")
+    return [names.index(name) for name in promise.known_columns]
+
+
+def reveal_known(model: TreeModel, promise: Promise) -> TreeModel:
+    """The model under which the promise is kept: that itself, or with what neighbours know as a part of the secret."""
+    return model.reveal(known_places(model, promise)) if promise.known_columns else model
 
 
 class UnlistedMechanism(Mechanism):
@@ -223,7 +255,7 @@ class RealOrSynthetic(UnlistedMechanism):
     @cached_property
     def events(self) -> SecretEvents:
         """What the promise compares."""
-        return SecretEvents.from_promise(self.promise, len(self.model.shares), len(self.model.attributes))
+        return SecretEvents.from_promise(self.promise, self.model)
 
     def describe_check(self) -> str:
         if not self.proof_records:
@@ -364,6 +396,7 @@ class RealOrSynthetic(UnlistedMechanism):
         """The mechanism that a protocol file states, on the model it states."""
         try:
             tables = {name: np.array(content[name], dtype=np.int64) for name in _TABLES}
+            model = reveal_known(model, promise)
             return cls(model=model, promise=promise, proof_records=int(content["proof_records"]), **tables)
         except (KeyError, TypeError, ValueError, OverflowError, ParameterError):
             raise ProtocolFileError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import singledispatch
 from pathlib import Path
@@ -23,7 +23,7 @@ from privacyfunnel.errors import (
     ProtocolFileError,
     SizeError,
 )
-from privacyfunnel.formatting import format_epsilon, format_number, format_percent, format_percent_range
+from privacyfunnel.formatting import ShowsFacts, format_epsilon, format_number, format_percent, format_percent_range
 from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.certificate import (
     Certificate,
@@ -57,15 +57,15 @@ from privacyfunnel.mechanisms.protocol_file import (
 )
 from privacyfunnel.mechanisms.real_or_synthetic import RealOrSynthetic
 from privacyfunnel.mechanisms.sampling import KeyStream, WordStream
+from privacyfunnel.model.credal.credal_sets import Comparable
 from privacyfunnel.model.information import entropy
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.protocols.channel_protocol import Protocol
-from privacyfunnel.model.protocols.comparable import Comparable
 from privacyfunnel.model.protocols.sparse_protocol import SparseProtocol
+from privacyfunnel.model.published.each_model import EachModel
 from privacyfunnel.model.published.table_model import PublishedModel, TableModel
 from privacyfunnel.model.published.wide_model import WideModel
-from privacyfunnel.notebook_html import ShowsFacts
 
 # Integers of 64 bits cannot make S and Y exactly independent unless Y says nothing at all. A promise smaller than this
 # is certified at this size, and the certificate says so.
@@ -94,6 +94,7 @@ class SealedProtocol(ShowsFacts):
     substitutes: IntArray | None = None  # inputs that stand for values which are not known, where there are any
     shares: ColumnShares | None = None  # of the published columns, where their owner publishes them
     model: PublishedModel | None = None  # the prior that the promise is about, where it is published
+    secret_text: str = field(init=False)  # what is secret, in a sentence
 
     def _facts(self) -> list[tuple[str, str]]:
         secret, asked = " & ".join(self.domain.secret_columns), format_number(self.total_epsilon)
@@ -104,6 +105,17 @@ class SealedProtocol(ShowsFacts):
             ("means", f"a belief of 30 % about {secret} may become {format_percent_range(*beliefs)}"),
             ("kept", f"{format_percent(self.information / self.entropy)} of the information"),
         ]
+
+    def __post_init__(self) -> None:
+        columns = self.domain.secret_columns
+        each = f"each of {', '.join(columns[:-1])} and {columns[-1]}" if self.promise.by_column else None
+        object.__setattr__(self, "secret_text", each or " & ".join(columns))
+
+    @property
+    def secret_sizes(self) -> dict[str, float]:
+        """ε of all that is published together for each of several secrets, where they differ."""
+        sizes, largest = self.promise.own_sizes, self.promise.epsilon
+        return {at: self._add_noise(sizes.get(at, largest)) for at in self.domain.secret_columns if sizes}
 
     @property
     def sees_secret(self) -> bool:
@@ -123,7 +135,7 @@ class SealedProtocol(ShowsFacts):
     def model_joint(self) -> Joint:
         """p̃ as a list of values, where it is published and they are listed."""
         domain, model = self.domain, self.require_model()
-        if not isinstance(model, TableModel):
+        if not isinstance(model, TableModel | EachModel):
             raise SizeError("A joint distribution lists all values of a model; this one has too many. Draw from it.")
         return model.joint(domain.attributes, domain.combos, " & ".join(domain.secret_columns))
 
@@ -303,7 +315,7 @@ def seal(
     .. math:: \frac{\sum_z w_E(z) N(z,y)}{\sum_z w_E(z)} \le r \frac{\sum_z w_F(z) N(z,y)}{\sum_z w_F(z)}
        \quad\text{and the reverse},\qquad r \in \mathbb{Q},\ r \le e^{\varepsilon}.
 
-    A promise for a population is checked besides for the worst members of its sets of priors (over_sets.py).
+    A promise for a population is checked besides for the worst members of its sets of priors.
 
     Where rounding alone breaks this, the smallest sufficient sliver of the constant protocol is mixed in, of up to
     2^-most; whoever allows large ones looks at the information that is left. `also_in_floats` asks for a sliver with

@@ -10,6 +10,18 @@ Where a promise is not the same for all pairs, or not both ways, a pair has a sc
 .. math:: P(y \mid E) \le e^{a \varepsilon} P(y \mid F), \qquad P(y \mid F) \le e^{b \varepsilon} P(y \mid E),
 
 which is infinite where that side is not promised. Its leak is then the smallest ε for which both hold.
+
+How far a belief may move: what a promise of size ε leaves of somebody's belief about one value of the secret.
+
+A record y moves the belief p = P(s) to v = P(s | y). Where every secret's belief may move by a factor of e^ε, the
+others' beliefs, which sum to 1 − v, may as well, and
+
+.. math:: \max(p e^{-\varepsilon},\ 1 - (1 - p) e^{\varepsilon}) \le v
+   \le \min(p e^{\varepsilon},\ 1 - (1 - p) e^{-\varepsilon}).
+
+Where any two secrets make y likely within e^ε of each other, the odds move by that factor:
+
+.. math:: \frac{p}{p + (1 - p) e^{\varepsilon}} \le v \le \frac{p e^{\varepsilon}}{p e^{\varepsilon} + 1 - p}.
 """
 
 from __future__ import annotations
@@ -54,7 +66,9 @@ class Leak:
             return "no output says anything about the secret"
         knows = [f"{joint.attributes[j].name} = {joint.attributes[j].labels[v]}" for j, v in self.known]
         who = "someone who knows " + " and ".join(knows) if knows else "someone who knows nothing else"
-        about = f"{joint.secret_name} = {_join_secrets(joint, self.secrets)}"
+        about = "two published values"
+        if self.secrets:
+            about = f"{joint.secret_name} = {_join_secrets(joint, self.secrets)}"
         called = str(self.output) if output is None else output
         if len(called) > LONGEST_NAME:
             called = f"{called[:LONGEST_NAME].rstrip()} …"
@@ -271,3 +285,37 @@ def scale_below(limit: float, epsilon: float) -> float:
     while Fraction(scale) * Fraction(epsilon) > Fraction(limit):
         scale = math.nextafter(scale, 0.0)
     return scale
+
+
+LARGEST = 700.0  # ε: e to the power of more is beyond all floats
+
+
+def factor_bounds(prior: float, epsilon: float, down: float | None = None) -> tuple[float, float]:
+    """The least and the largest belief after each secret's rose by a factor of at most e^ε, and fell by e^down.
+
+    Without `down` that is ε too; an infinite one leaves it open.
+
+    >>> least, most = factor_bounds(0.3, 1.0)
+    >>> round(least, 4), round(most, 4)
+    (0.1104, 0.7425)
+    """
+    factor, other = math.exp(min(epsilon, LARGEST)), 1.0 - prior
+    fall = factor if down is None else math.exp(min(down, LARGEST))
+    return max(prior / fall, 1.0 - other * factor), min(prior * factor, 1.0 - other / fall)
+
+
+def odds_bounds(prior: float, epsilon: float) -> tuple[float, float]:
+    """The least and the largest belief after the odds between any two secrets were moved by at most e^ε.
+
+    >>> least, most = odds_bounds(0.3, 1.0)
+    >>> round(least, 4), round(most, 4)
+    (0.1362, 0.5381)
+    """
+    factor, other = math.exp(min(epsilon, LARGEST)), 1.0 - prior
+    return prior / (prior + other * factor) if prior else 0.0, prior * factor / (prior * factor + other)
+
+
+def float_below(number: Fraction) -> float:
+    """The largest float that is not above a fraction."""
+    nearest = float(number)
+    return nearest if Fraction(nearest) <= number else math.nextafter(nearest, -math.inf)

@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 from privacyfunnel.arrays import entropy_terms
 
 if TYPE_CHECKING:
+    from privacyfunnel.model.credal.credal_sets import Comparable
     from privacyfunnel.model.joint import Joint
-    from privacyfunnel.model.protocols.comparable import Comparable
 
 
 def entropy(p: ArrayLike) -> float:

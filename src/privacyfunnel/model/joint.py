@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
 from importlib import import_module
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from privacyfunnel.arrays import FloatArray, IntArray, freeze
 from privacyfunnel.errors import DistributionError
-from privacyfunnel.notebook_html import MOST_ROWS, facts_html, table_html
+from privacyfunnel.formatting import MOST_ROWS, facts_html, table_html
 
 Made = TypeVar("Made")
 Found = TypeVar("Found")
@@ -369,3 +369,16 @@ def cache_with_joint(
         return found[1]
 
     return remember
+
+
+def merge_secrets(joint: Joint, labels: Sequence[str]) -> Joint:
+    """The joint whose secrets have these labels; secrets whose labels become equal are one.
+
+    >>> merge_secrets(Joint.from_counts([[3, 1], [1, 0], [0, 2]]), ["a", "b", "b"]).weights
+    array([[3, 1],
+           [1, 2]])
+    """
+    different = tuple(dict.fromkeys(labels))
+    weights = np.zeros((len(different), joint.a), dtype=joint.weights.dtype)
+    np.add.at(weights, [different.index(label) for label in labels], joint.weights)
+    return replace(joint, weights=weights, secrets=different)

@@ -30,8 +30,14 @@ import numpy as np
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.errors import ParameterError, TableError, check_epsilon
 from privacyfunnel.hints import hint
-from privacyfunnel.model.belief_bounds import odds_bounds
-from privacyfunnel.model.comparisons import Comparisons, check_comparison_size, compare_groups, scale_below
+from privacyfunnel.model.comparisons import (
+    Comparisons,
+    check_comparison_size,
+    compare_groups,
+    float_below,
+    odds_bounds,
+    scale_below,
+)
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promise_base import Promise
 
@@ -190,12 +196,7 @@ def _neighbours(secrets: Sequence[str]) -> tuple[list[tuple[int, int]], FloatArr
     apart = [place[other] - place[one] for one, other in pairs]
     if not all(apart):
         raise ParameterError("LDP on a line needs distinct numbers; two values of the secret are the same.")
-    return pairs, np.array([_round_down(distance) for distance in apart])
-
-
-def _round_down(exact: Fraction) -> float:
-    found = float(exact)
-    return found if Fraction(found) <= exact else math.nextafter(found, 0.0)
+    return pairs, np.array([float_below(distance) for distance in apart])
 
 
 @dataclass(frozen=True)

@@ -15,19 +15,19 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
 
 from privacyfunnel.errors import ParameterError, check_epsilon
 from privacyfunnel.hints import hint
-from privacyfunnel.model.comparisons import Comparisons, GroupPairs, Leak, compare_groups
+from privacyfunnel.model.comparisons import Comparisons, GroupPairs, Leak, compare_groups, float_below
 from privacyfunnel.model.constraints import LinearConstraints
-from privacyfunnel.model.credal.credal_sets import CredalSets
+from privacyfunnel.model.credal.credal_sets import Comparable, CredalSets
 from privacyfunnel.model.credal.odds_range import OddsRange
 from privacyfunnel.model.credal.sample_rule import CredalRule, SampleRule, check_confidence
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.protocols.comparable import Comparable
 
 PROMISES: dict[str, type[Promise]] = {}  # by name; a promise enters when its class is made
 
@@ -38,6 +38,7 @@ class Promise(ABC):
 
     asked_as: ClassVar[str] = ""  # its text, where that is not its name
     reads_labels: ClassVar[bool] = False  # whether it names values of the secret, which then must not be merged
+    by_column: ClassVar[bool] = False  # whether it is about each of several secret columns by itself
     epsilon: float
 
     def __init_subclass__(cls, *, named: bool = True) -> None:
@@ -100,6 +101,21 @@ class Promise(ABC):
     def smallest_scale(self, secrets: Sequence[str]) -> float:
         """The smallest multiple of ε that it promises for a pair of these, at most 1."""
         return 1.0
+
+    def reduce(self, epsilon: Fraction, secrets: Sequence[str]) -> Promise:
+        """What is left for records where a model takes so much of every pair's own ε, which may be a part of ε."""
+        left = Fraction(str(self.epsilon)) - epsilon / Fraction(self.smallest_scale(secrets))
+        if left <= 0:
+            raise ParameterError(
+                f"{self.name} promises some pairs less than the model's ε = {float(epsilon):.6g}. Give the model less "
+                f"with {hint('design_epsilon')}, or ask for {hint('prior', 'table')}."
+            )
+        return self.with_epsilon(float_below(left))
+
+    @property
+    def own_sizes(self) -> dict[str, float]:
+        """ε of secret columns that have a smaller one of their own."""
+        return {}
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -182,6 +198,11 @@ class Promise(ABC):
         return self
 
     @property
+    def unscaled(self) -> Promise:
+        """The promise by which a leak is told as it is, and not in parts of an ε of its own."""
+        return self.table_promise
+
+    @property
     def components(self) -> tuple[Promise, tuple[Joint, ...]] | None:
         """The promise and the priors that it is made of, where it is one for several priors."""
         return None
@@ -199,6 +220,16 @@ class Promise(ABC):
     def odds(self) -> OddsRange | None:
         """By how much odds may differ from those of its prior; None where it is promised for that prior alone."""
         return None
+
+    @property
+    def composable(self) -> float | None:
+        """By how much it adds to other releases of the same records, made independently of it; None if unbounded."""
+        return None
+
+    @property
+    def known_columns(self) -> tuple[str, ...]:
+        """Columns of a person that somebody may know beforehand: it is kept for them as well."""
+        return ()
 
     @property
     def anything_else(self) -> bool:

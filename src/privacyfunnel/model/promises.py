@@ -22,8 +22,7 @@ from privacyfunnel import plugins
 from privacyfunnel.arrays import BoolArray, IntArray
 from privacyfunnel.errors import ParameterError, check_epsilon
 from privacyfunnel.hints import hint
-from privacyfunnel.model.belief_bounds import factor_bounds, odds_bounds
-from privacyfunnel.model.comparisons import GroupPairs, check_comparison_size, scale_below
+from privacyfunnel.model.comparisons import GroupPairs, check_comparison_size, factor_bounds, odds_bounds, scale_below
 from privacyfunnel.model.each_secret import Each
 from privacyfunnel.model.labelled_promises import Events, GradedLDP, InteriorPML
 from privacyfunnel.model.promise_base import PROMISES, Population, PopulationPromise, PriorsPromise, Promise

@@ -17,13 +17,12 @@ from typing import TYPE_CHECKING, Any
 from privacyfunnel.arrays import IntArray
 from privacyfunnel.atomic_files import begin_file
 from privacyfunnel.errors import GuaranteeError, OutputError, ParameterError, TableError
-from privacyfunnel.formatting import format_epsilon, format_number, format_percent
+from privacyfunnel.formatting import ShowsFacts, format_epsilon, format_number, format_percent
 from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.sampling import RowKey
 from privacyfunnel.mechanisms.sealing import SealedProtocol, certify_at_model
 from privacyfunnel.mechanisms.signatures import Signer, load_signed_protocol, read_signed_text
 from privacyfunnel.model.row_order_leak import OrderLeak
-from privacyfunnel.notebook_html import ShowsFacts
 from privacyfunnel.release.bound_table import BoundTable, TableLeak
 from privacyfunnel.release.findings.kept_columns import KeptColumn, kept_column_statements
 from privacyfunnel.release.ledger.repeats import LedgerReport
@@ -97,7 +96,7 @@ class Applied(ShowsFacts):
     @property
     def on_these_rows(self) -> str:
         """What the promise means on these rows, in a sentence for the owner."""
-        promise, secret = self.sealed.promise, " & ".join(self.sealed.domain.secret_columns)
+        promise, secret = self.sealed.promise, self.sealed.secret_text
         if self.measured is None:
             why = self.unmeasured or f"these rows do not carry {secret}"
             return f"not measured: {why.rstrip('.')}. What was certified is certified {self.certified_for}"
@@ -122,7 +121,7 @@ class Applied(ShowsFacts):
     @property
     def notice(self) -> str:
         """What is said publicly of rows that another ε holds for, or none: by what was asked, not by what was found."""
-        promise, secret = self.sealed.promise, " & ".join(self.sealed.domain.secret_columns)
+        promise, secret = self.sealed.promise, self.sealed.secret_text
         certified = f"{promise.name} ε = {format_number(promise.epsilon)} about {secret} was certified for other rows."
         if self.spec.accept_drift and self.sealed.model is None:
             return f"{certified} These are published whatever leaks on them: nothing is promised about them."
@@ -136,7 +135,7 @@ class Applied(ShowsFacts):
     @property
     def not_promised(self) -> tuple[str, ...]:
         """What nobody should read into it, a sentence each."""
-        promise, secret = self.sealed.promise, " & ".join(self.sealed.domain.secret_columns)
+        promise, secret = self.sealed.promise, self.sealed.secret_text
         people = promise.population
         said = []
         if not self.sealed.for_publication or self.spec.seed is not None:
@@ -306,7 +305,7 @@ def measure_drift(met: BoundTable, spec: ReleaseSpec) -> TableLeak | None:
 def refuse_drift(found: TableLeak | None, sealed: SealedProtocol, spec: ReleaseSpec, unmeasured: str = "") -> None:
     """Refuse rows on which more leaks than was promised, or that carry the secret and cannot be measured, unless the
     owner accepts that."""
-    promise, secret = sealed.promise, " & ".join(sealed.domain.secret_columns)
+    promise, secret = sealed.promise, sealed.secret_text
     if spec.accept_drift:
         return
     if unmeasured and sealed.model is None:

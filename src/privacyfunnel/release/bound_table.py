@@ -24,8 +24,7 @@ from privacyfunnel.mechanisms.sealing import SMALLEST_EPSILON, SealedProtocol, e
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.kept_promise import KeptCounts
 from privacyfunnel.model.promises import Promise
-from privacyfunnel.release.domain_coding import published_variable
-from privacyfunnel.release.kept_counts import count_records
+from privacyfunnel.release.kept_counts import count_records, published_variable
 from privacyfunnel.spec.fields import DROP, ERROR
 from privacyfunnel.tables.coding.bins import Bins
 from privacyfunnel.tables.coding.known_domain import encode_published

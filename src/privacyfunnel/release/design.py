@@ -94,7 +94,7 @@ class DesignResult:
     @property
     def not_promised(self) -> tuple[str, ...]:
         """What nobody should read into the promise, a sentence each."""
-        promise, secret = self.sealed.promise, " & ".join(self.sealed.domain.secret_columns)
+        promise, secret = self.sealed.promise, self.sealed.secret_text
         about = (
             "The promise is about the table that was counted. Rows that are drawn later may go otherwise with "
             f"{secret}: apply and audit measure what is told on them, where they carry it."
@@ -110,7 +110,9 @@ class DesignResult:
         if self.sealed.model is not None:
             about = model_scope_statement(secret, promise.odds)
         design = design_statements(self.sealed, to_owner=True, spent=spent)
-        return (about, *share_statements(self.sealed), *design)
+        pair = "Of what a record says about several secrets together, such as whether they agree, nothing is promised."
+        several = [pair] if promise.by_column else []
+        return (about, *several, *share_statements(self.sealed), *design)
 
     @property
     def point(self) -> Point | None:
@@ -184,7 +186,7 @@ def design_file(
     from privacyfunnel.atomic_files import atomic_file, check_target, ensure_folder
     from privacyfunnel.release.codebook import codebook
     from privacyfunnel.release.ledger.ledger_file import Ledger, ledger_path
-    from privacyfunnel.release.ledger.noise_draws import record_noise
+    from privacyfunnel.release.ledger.noise_draws import noise_counts, record_noise
     from privacyfunnel.release.release_files import codebook_name
     from privacyfunnel.tables.writers.table_writer import write_batches
 
@@ -206,7 +208,8 @@ def design_file(
         ledger = Ledger(ledger_path(origin) if spec.ledger is None else spec.ledger)
         with ledger.open_session() as salt:
             noise = record_noise(ledger, contingency, spec, origin, into, salt)
-    found = replace(design_from_counts(contingency, spec, progress), noise=noise)
+    with noise_counts([into] if spec.is_private_design else []):
+        found = replace(design_from_counts(contingency, spec, progress), noise=noise)
     codes, owners = codebook(found.sealed, found.joint), not found.sealed.has_noisy_design
     with ensure_folder(into.parent), ExitStack() as stack:  # the protocol appears last
         part = stack.enter_context(atomic_file(into, force=force, owner_only=owners))

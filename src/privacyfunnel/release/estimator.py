@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 
 from privacyfunnel.designs.method_selection import DEFAULT_METHOD
 from privacyfunnel.errors import ColumnError, ParameterError
+from privacyfunnel.formatting import facts_html
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.uses.use import Use
-from privacyfunnel.notebook_html import facts_html
 from privacyfunnel.release.apply import apply
 from privacyfunnel.release.design import design
 from privacyfunnel.spec import ReleaseSpec

@@ -20,25 +20,25 @@ from privacyfunnel.arrays import BoolArray, FloatArray, IntArray
 from privacyfunnel.errors import ColumnError, ParameterError, SizeError
 from privacyfunnel.formatting import format_number
 from privacyfunnel.hints import hint
-from privacyfunnel.mechanisms.exact_arithmetic import float_below
+from privacyfunnel.model.comparisons import float_below
 from privacyfunnel.model.credal.noisy_sample_rule import NoisySampleRule
 from privacyfunnel.model.credal.sample_rule import RARE, check_confidence
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Population, PopulationPromise, Promise
+from privacyfunnel.model.published.each_model import EachModel
 from privacyfunnel.model.published.noise import NOISES, NoiseSource, OwnNoise, noise_variance
 from privacyfunnel.model.published.noisy_counts import NoisyCounts, check_design_epsilon
 from privacyfunnel.model.published.table_model import (
     DELTA,
     LabelTests,
     MeasuredCounts,
-    PublishedModel,
     TableModel,
     few_rows,
     fit_groups,
     pool_secrets,
 )
-from privacyfunnel.model.secret_merge import merge_secrets
 from privacyfunnel.names import OTHER, unique_label
+from privacyfunnel.release.kept_counts import group_table
 from privacyfunnel.spec.kinds import ALL_COLUMNS
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class FittedModel:
     """A model, the table by the labels that it publishes, and the promise that is left for the records."""
 
     contingency: Contingency
-    model: TableModel
+    model: TableModel | EachModel
     joint: Joint  # p̃
     promise: Promise
 
@@ -105,45 +105,68 @@ def fit_model(table: Contingency, spec: ReleaseSpec) -> FittedModel:
             f"Labels are found through noise for ε of at most {LARGEST_TOTAL}; it is {format_number(promise.epsilon)}. "
             f"Name labels in a domain file ({hint('domain', 'domain.json')}), or use a smaller ε."
         )
-    noise, fewest, codings = noise_source(spec), _fewest_rows(spec), list(table.published.codings)
-    if spec.domain_file is not None:
-        noisy = _count_given(table, budget, noise)
-    elif all(budget.names_all(coding) and not coding.edges for coding in (*table.secret.codings, *codings)):
-        noisy = _count_given(table.recode(_product(codings)), budget, noise)
-    elif len(table.published.codings) == 1:
-        noisy = _find_one(_fill(table), budget, noise, fewest)
+    noise, fewest = noise_source(spec), _fewest_rows(spec)
+    table = table if spec.domain_file is not None else _fill(table)
+    if promise.by_column:
+        columns, budget = table.secret.columns, replace(budget, parts=len(table.secret.columns))
+        noisy = _count(table.select_secret(0), spec, budget, noise, fewest)
+        table = table.recode(noisy.contingency.published)
+        others = [_count_named(table.select_secret(j), spec, budget, noise) for j in range(1, len(columns))]
+        parts = {at: _fit_table(each, budget, at) for at, each in zip(columns, [noisy, *others], strict=True)}
+        model: TableModel | EachModel = EachModel.of_parts(parts)
     else:
-        noisy = _find_several(_fill(table), budget, noise, fewest)
+        noisy = _count(table, spec, budget, noise, fewest)
+        table, model = noisy.contingency, _fit_table(noisy, budget, "the secret")
+        if promise.reads_labels and any(len(group) != 1 for group in model.groups):
+            raise ParameterError(
+                f"{promise.name} names values of the secret, which a published model merges where they are rare. Merge "
+                f"them first with {hint('merge_secrets')}, or ask for {hint('prior', 'table')}."
+            )
+    shown = Joint.from_contingency(replace(table, weights=np.ones_like(table.weights)))
+    joint = model.joint(shown.attributes, shown.combos, shown.secret_name)
+    return FittedModel(table, model, joint, promise.reduce(model.epsilon, joint.secrets))
+
+
+def _count(
+    table: Contingency, spec: ReleaseSpec, budget: _Budget, noise: Noise, fewest: Mapping[str, int]
+) -> _NoisyTable:
+    """Counts with noise over labels that are given, or that noise finds."""
+    codings = list(table.published.codings)
+    if spec.domain_file is not None:
+        return _count_given(table, budget, noise)
+    if all(budget.names_all(coding) and not coding.edges for coding in (*table.secret.codings, *codings)):
+        return _count_given(table.recode(_product(codings)), budget, noise)
+    return (_find_one if len(codings) == 1 else _find_several)(table, budget, noise, fewest)
+
+
+def _count_named(table: Contingency, spec: ReleaseSpec, budget: _Budget, noise: Noise) -> _NoisyTable:
+    """The same where the published labels are known by now, and those of the secret are given or to be found."""
+    if spec.domain_file is not None or all(map(budget.names_all, table.secret.codings)):
+        return _count_given(table, budget, noise)
+    epsilon = budget.for_counts_and_labels
+    source = noise(epsilon / 2)
+    counted, variance = _noisy(table.weights, source, None)
+    rows, _ = LabelTests(source.rate, budget.total, budget.delta).find(table.weights, counted, (False, True))
+    _refuse_noise(counted[rows].size, source.rate, budget)
+    return _NoisyTable(table, counted[rows], variance[rows], _labels(table, rows), epsilon, budget.delta)
+
+
+def _fit_table(noisy: _NoisyTable, budget: _Budget, secret: str) -> TableModel:
+    """p̃ of one secret from its counts with noise; rare values are one group."""
     groups = pool_secrets(noisy.cells.sum(axis=1), noisy.variance.sum(axis=1), budget.rows)
     if len(groups) < 2:
-        raise _few_rows("all values of the secret are rare, or all but one", _enough(budget, noisy.cells.size))
+        raise _few_rows(f"all values of {secret} are rare, or all but one", _enough(budget, noisy.cells.size))
     counts = noisy.count_groups(groups)
-    listed = [tuple(noisy.secrets[s] for s in group) for group in groups] + [()] * bool(noisy.delta)
-    if promise.reads_labels and any(len(group) != 1 for group in listed):
-        raise ParameterError(
-            f"{promise.name} names values of the secret, which a published model merges where they are rare. Merge "
-            f"them first with {hint('merge_secrets')}, or ask for {hint('prior', 'table')}."
-        )
-    model = TableModel(
+    return TableModel(
         weights=fit_groups(counts, budget.rows if noisy.delta else None),
-        groups=tuple(listed),
+        groups=tuple([tuple(noisy.secrets[s] for s in group) for group in groups] + [()] * bool(noisy.delta)),
         rest=len(groups) if noisy.delta else None,
         rows=budget.rows,
         epsilon=noisy.epsilon,
         delta=noisy.delta,
-        total=total,
+        total=budget.total,
         counts=counts,
     )
-    shown = Joint.from_contingency(replace(noisy.contingency, weights=np.ones_like(noisy.contingency.weights)))
-    joint = model.joint(shown.attributes, shown.combos, shown.secret_name)
-    # What the model takes of ε it takes of every pair's own, which may be a part of ε.
-    left = total - noisy.epsilon / Fraction(promise.smallest_scale(joint.secrets))
-    if left <= 0:
-        raise ParameterError(
-            f"{promise.name} promises some pairs less than the model's ε = {format_number(float(noisy.epsilon))}. Give "
-            f"the model less with {hint('design_epsilon')}, or ask for {hint('prior', 'table')}."
-        )
-    return FittedModel(noisy.contingency, model, joint, promise.with_epsilon(float_below(left)))
 
 
 def fit_population(table: Contingency, spec: ReleaseSpec) -> tuple[Joint, Promise]:
@@ -162,22 +185,6 @@ def fit_population(table: Contingency, spec: ReleaseSpec) -> tuple[Joint, Promis
     rule = NoisySampleRule(counts, check_confidence(spec.confidence or CONFIDENCE), RARE)
     promise = spec.promise_value.with_epsilon(float_below(budget.total - epsilon))
     return joint, PopulationPromise(promise, Population(rule, counts.rows), joint)
-
-
-def group_table(table: Contingency, model: PublishedModel) -> tuple[Joint, IntArray]:
-    """A table's own counts by the groups of a model that list secrets, and which of its values occur in them."""
-    listed = {label for group in model.groups for label in group}
-    s = np.array([i for i, label in enumerate(table.secret_labels) if model.rest is None or label in listed])
-    x = np.flatnonzero(table.weights[s].sum(axis=0))
-    s = s[table.weights[s].sum(axis=1) > 0]
-    occurring = replace(
-        table,
-        weights=table.weights[np.ix_(s, x)],
-        secret=replace(table.secret, combos=table.secret.combos[s]),
-        published=replace(table.published, combos=table.combos[x]),
-    )
-    joint = Joint.from_contingency(occurring)
-    return merge_secrets(joint, model.group_of(joint.secrets)), x
 
 
 def _make_budget(table: Contingency, spec: ReleaseSpec) -> _Budget:
@@ -203,6 +210,12 @@ class _Budget:
     rows: int
     fixed: Fraction | None
     public: tuple[str, ...] = ()  # columns of which it is public which labels occur
+    parts: int = 1  # tables that share it, one for each of several secrets
+
+    @property
+    def delta(self) -> Fraction:
+        """The chance that a label of one table appears because of one person."""
+        return DELTA / self.parts
 
     def names_all(self, coding: Coding) -> bool:
         """Whether all labels of a column are public."""
@@ -211,24 +224,26 @@ class _Budget:
     def for_cells(self, cells: int, spent: Fraction = Fraction(0)) -> Fraction:
         """ε for so many counts of labels that are public."""
         if self.fixed is not None:
-            return self.fixed - spent
-        most = max(MOST_FOR_CELLS, min(LARGEST_SHARE, Fraction(4 * cells, self.rows) / self.total))
+            return self.fixed / self.parts - spent
+        most = max(MOST_FOR_CELLS, min(LARGEST_SHARE, Fraction(4 * cells, self.rows) / (self.total / self.parts)))
         return self._between(LEAST_SHARE, Fraction(NOISE_A_CELL * cells, self.rows), most)
 
     @property
     def for_counts_and_labels(self) -> Fraction:
         """ε_c where the counts themselves say which labels are public."""
-        return self.fixed or self._between(LEAST_SHARE_TO_FIND_LABELS, Fraction(ROWS_TO_FIND_LABELS, self.rows))
+        fixed = None if self.fixed is None else self.fixed / self.parts
+        return fixed or self._between(LEAST_SHARE_TO_FIND_LABELS, Fraction(ROWS_TO_FIND_LABELS, self.rows))
 
     def for_labels(self, columns: int) -> Fraction:
         """ε by which the labels of several columns are found: as sure of each as if it were the only one."""
         if self.fixed is not None:
-            return self.fixed / 4
+            return self.fixed / self.parts / 4
         wanted = columns * (1 - FOR_OTHERS) * Fraction(ROWS_TO_FIND_LABELS, self.rows)
         return self._between(FOR_LABELS, wanted, MOST_FOR_LABELS)
 
     def _between(self, least: Fraction, wanted: Fraction, most: Fraction = LARGEST_SHARE) -> Fraction:
-        share = max(self.total * least, min(self.total * most, wanted))
+        whole = self.total / self.parts
+        share = max(whole * least, min(whole * most, wanted))
         return Fraction(f"{float(share):.3g}")
 
 
@@ -246,7 +261,7 @@ def _find_one(table: Contingency, budget: _Budget, noise: Noise, fewest: Mapping
     inner = noise((epsilon - for_others) / 2)
     counted, _ = _noisy(table.weights, inner, None)
     given = all(map(budget.names_all, table.secret.codings)), budget.names_all(coding)
-    rows, columns = LabelTests(inner.rate, budget.total).find(table.weights, counted, given)
+    rows, columns = LabelTests(inner.rate, budget.total, budget.delta).find(table.weights, counted, given)
     columns &= _enough_rows(coding, counted[rows].sum(axis=0), fewest)
     others, variance = np.zeros((int(rows.sum()), 0), dtype=np.int64), np.zeros((int(rows.sum()), 0))
     if for_others:
@@ -267,7 +282,7 @@ def _find_one(table: Contingency, budget: _Budget, noise: Noise, fewest: Mapping
         cells[:, shown.missing] += counted[rows, -1]
         variances[:, shown.missing] *= 2
     found = table.recode(_product([shown]))
-    return _NoisyTable(found, cells, variances, _labels(table, rows), epsilon, DELTA)
+    return _NoisyTable(found, cells, variances, _labels(table, rows), epsilon, budget.delta)
 
 
 def _find_several(table: Contingency, budget: _Budget, noise: Noise, fewest: Mapping[str, int]) -> _NoisyTable:
@@ -275,7 +290,7 @@ def _find_several(table: Contingency, budget: _Budget, noise: Noise, fewest: Map
     variable = table.published
     for_labels = budget.for_labels(len(variable.codings))
     source = noise(for_labels / 2 / len(variable.codings))
-    tests = LabelTests(source.rate, budget.total, DELTA / len(variable.codings))
+    tests = LabelTests(source.rate, budget.total, budget.delta / len(variable.codings))
     rows = np.zeros(len(table.weights), dtype=bool)
     secrets_given = all(map(budget.names_all, table.secret.codings))
     codings = []
@@ -294,7 +309,7 @@ def _find_several(table: Contingency, budget: _Budget, noise: Noise, fewest: Map
     epsilon = budget.for_cells(coarse.weights[rows].size, for_labels)
     cells, variance = _noisy(coarse.weights[rows], noise(epsilon / 2), budget)
     spent = epsilon + for_labels
-    return _NoisyTable(coarse, cells, variance, _labels(table, rows), spent, DELTA)
+    return _NoisyTable(coarse, cells, variance, _labels(table, rows), spent, budget.delta)
 
 
 def _refuse_noise(cells: int, rate: Fraction, budget: _Budget) -> None:
@@ -414,6 +429,7 @@ def _enough(budget: _Budget, cells: int = 0) -> str:
 
 def _few_rows(why: str, enough: str) -> ParameterError:
     return ParameterError(
-        f"A published model needs more rows, a larger ε or fewer values: {why}. {enough}, name labels in a domain file "
-        f"({hint('domain', 'domain.json')}), or use {hint('prior', 'table')}, whose mechanism is for your eyes only."
+        f"A published model needs more rows, a larger ε or fewer values: {why}. {enough}, name values that are public "
+        f"knowledge ({hint('public_labels', 'COLUMN')}), or use {hint('prior', 'table')}, whose mechanism is for your "
+        "eyes only."
     )

@@ -22,7 +22,7 @@ from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.protocols.channel_protocol import Labels
 from privacyfunnel.tables.coding.coders import as_text
-from privacyfunnel.tables.writers.spreadsheet_guard import strip_guards
+from privacyfunnel.tables.writers.table_writer import strip_guards
 
 ROWS_AT_ONCE = 1 << 20  # rows that are written together: some ten megabytes
 

@@ -51,7 +51,7 @@ def design_statements(sealed: SealedProtocol, *, to_owner: bool, spent: float = 
 
     `spent` is the ε of private designs for the same rows before it.
     """
-    promise, secret, codebook = sealed.promise, " & ".join(sealed.domain.secret_columns), bool(sealed.outcomes)
+    promise, secret, codebook = sealed.promise, sealed.secret_text, bool(sealed.outcomes)
     if sealed.model is not None:
         return _model_statements(sealed, sealed.model, secret, spent)
     made = "protocol.json and codebook.csv were made" if codebook else "protocol.json was made"
@@ -80,7 +80,7 @@ def share_statements(sealed: SealedProtocol) -> list[str]:
     """What exact shares give away, in a sentence; none where there are none."""
     if sealed.shares is None:
         return []
-    columns, secret = " & ".join(at.name for at in sealed.domain.attributes), " & ".join(sealed.domain.secret_columns)
+    columns, secret = " & ".join(at.name for at in sealed.domain.attributes), sealed.secret_text
     few = min(int(counts[counts > 0].min()) for counts in sealed.shares.counts)
     return [
         f"The exact shares of {columns} are published in protocol.json, down to {few:,} row{'s' if few > 1 else ''}: "

@@ -23,7 +23,7 @@ from privacyfunnel.release.ledger.repeats import (
 from privacyfunnel.release.release_files import Destination
 from privacyfunnel.release.row_sampler import RowSampler
 from privacyfunnel.spec import ReleaseSpec
-from privacyfunnel.tables.writers.spreadsheet_guard import refuse_unsafe
+from privacyfunnel.tables.writers.table_writer import refuse_unsafe
 
 if TYPE_CHECKING:
     import polars as pl

@@ -10,9 +10,9 @@ from typing import Any, Self
 
 from privacyfunnel.arrays import IntArray
 from privacyfunnel.errors import OutputError
+from privacyfunnel.formatting import ShowsFacts
 from privacyfunnel.mechanisms.protocol_file import find_protocol
 from privacyfunnel.mechanisms.sealing import SealedProtocol
-from privacyfunnel.notebook_html import ShowsFacts
 from privacyfunnel.release.release_files import find_table
 
 

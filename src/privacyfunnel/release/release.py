@@ -10,14 +10,19 @@ from typing import Any
 from privacyfunnel.arrays import IntArray
 from privacyfunnel.atomic_files import atomic_file
 from privacyfunnel.designs.curve import Point
-from privacyfunnel.formatting import format_epsilon, format_factor, format_number, format_percent
+from privacyfunnel.formatting import (
+    facts_html,
+    format_epsilon,
+    format_factor,
+    format_number,
+    format_percent,
+    table_html,
+)
 from privacyfunnel.hints import hint, word_for_python
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.row_order_leak import OrderLeak
 from privacyfunnel.model.uses.use import UseValue
-from privacyfunnel.notebook_html import facts_html, table_html
 from privacyfunnel.release.design import DesignResult
 from privacyfunnel.release.findings.findings import Findings
 from privacyfunnel.release.findings.kept_columns import KeptColumn, kept_column_statements
@@ -251,9 +256,13 @@ class Release(PublishedTable):
                 f"the published record{most}; {promise.name} does not cover them, SRLIP does."
             )
         elif len(domain.attributes) > 1 and not promise.guards_known_attributes:
-            known = domain.attributes[0].name
-            cover = f"; {hint('promise', 'srlip')} covers neighbours" if self.sealed.mechanism.lists_inputs else ""
-            found.append(f"A neighbour who knows a person's {known} may learn any amount about their {secret}{cover}.")
+            way = hint("promise", "srlip") if self.sealed.mechanism.lists_inputs else hint("known")
+            found += [
+                f"A neighbour who knows a person's {at.name} may learn any amount about their {secret}; {way} covers "
+                "neighbours."
+                for at in domain.attributes
+                if at.name not in promise.known_columns
+            ][:1]
         if domain.secrets_merged:
             found.append(f"Values of {secret} were merged: which of them it is is not protected.")
         found += kept_column_statements(
@@ -276,31 +285,20 @@ class Release(PublishedTable):
             "A second release of the same rows, or several rows about one person, can leak more than their ε added; "
             "an audit with the other protocols computes it.",
         ]
-        if promise.for_any_belief or self.sealed.model is None:
-            where = "the published model" if self.sealed.model else "this table"
-            found.append(_belief_statement(promise, secret, columns, where))
+        where = "this table" if self.sealed.model is None else "the published model"
+        if promise.for_any_belief:
+            same = f"for people whose {columns} depends on {secret} as in {where}"
+            found.append(f"It holds for any prior belief about {secret}, {same}.")
+        elif self.sealed.model is None:
+            found.append(f"It is about beliefs that start from {where}; whoever starts from another may learn more.")
         if self.sealed.model is not None:
-            leak, known = self.findings.table_leak, ""
-            if leak is not None:
-                known = f": to whoever knows the table's exact frequencies a record leaks ε = {format_epsilon(leak)}"
-            found.append(f"{model_scope_statement(secret, promise.odds)[:-1]}{known if to_owner else ''}.")
+            found.append(model_scope_statement(secret, promise.odds))
         elif promise.population is None:
             worst = f" (worst case ×{format_factor(self.people.epsilon)})" if to_owner and self.people else ""
             found.append(
                 f"{NOT_FOR_POPULATION}{worst}; {hint('population', '95%')} covers them if the file is a sample."
             )
         return tuple(found)
-
-
-def _belief_statement(promise: Promise, secret: str, columns: str, where: str) -> str:
-    """The beliefs that the promise is about."""
-    if promise.for_any_belief:
-        same = f"for people whose {columns} depends on {secret} as in {where}"
-        return f"It holds for any prior belief about {secret}, {same}."
-    return (
-        f"Beliefs are compared with the distribution of {secret} in {where}; whoever starts from another belief may "
-        "learn more or less."
-    )
 
 
 def first_rows_html(frame: Any) -> str:

@@ -131,7 +131,7 @@ def _board_facts(release: Release) -> dict[str, Any]:
     `egress` has what SATRE 3.3 asks to be kept of an output; `registry` what the registry of DP deployments asks.
     """
     sealed, spec, model = release.sealed, release.spec, release.sealed.model
-    secret = " & ".join(sealed.domain.secret_columns)
+    secret = sealed.secret_text
     odds = sealed.promise.odds
     return {
         "egress": {

@@ -27,10 +27,11 @@ from privacyfunnel.designs.wide.real_or_synthetic_design import (
 from privacyfunnel.errors import ColumnError, ParameterError
 from privacyfunnel.formatting import format_number
 from privacyfunnel.hints import hint
-from privacyfunnel.mechanisms.exact_arithmetic import float_below
 from privacyfunnel.mechanisms.input_domain import Domain
+from privacyfunnel.mechanisms.real_or_synthetic import reveal_known
 from privacyfunnel.mechanisms.sealing import SealedProtocol
-from privacyfunnel.model.joint import Attribute, Joint
+from privacyfunnel.model.comparisons import float_below
+from privacyfunnel.model.joint import Attribute, Joint, merge_secrets
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.published.measurement import MOST_LABELS, CodedTable
 from privacyfunnel.model.published.model_quality import ModelQuality, measure_quality
@@ -46,7 +47,6 @@ from privacyfunnel.model.published.wide_fit import (
     fit_wide_model,
 )
 from privacyfunnel.model.published.wide_model import WideModel
-from privacyfunnel.model.secret_merge import merge_secrets
 from privacyfunnel.model.uses.statistics_use import Statistics
 from privacyfunnel.model.uses.use import Information
 from privacyfunnel.release.model_design import LEAST_LEFT, noise_source
@@ -72,7 +72,7 @@ def is_wide(spec: ReleaseSpec) -> bool:
     """
     if spec.method not in (AUTO, REAL_OR_SYNTHETIC):
         return False
-    if spec.method == REAL_OR_SYNTHETIC or spec.zeros is not None:
+    if spec.method == REAL_OR_SYNTHETIC or spec.zeros is not None or spec.known:
         return True
     if spec.domain is None and len(spec.publish) <= MOST_LISTED_COLUMNS:
         return False
@@ -116,7 +116,8 @@ class FittedWideModel:
         return (
             f"the published model guesses {secret} with a loss of {found.log_loss:.3f} nats a row (shares alone "
             f"{found.base:.3f}, a classifier without noise {found.naive_bayes:.3f}); its shares are off by "
-            f"{100 * found.one_way:.2f} points, its tables of two columns by {100 * found.two_way:.1f} %{named}"
+            f"{100 * found.one_way:.2f} points, its tables of two columns by {100 * found.two_way:.1f} % (each count "
+            f"has noise of ±{1.96 * self.fit.noise:,.0f} rows, which grows with the columns){named}"
         )
 
     @property
@@ -139,10 +140,21 @@ class FittedWideModel:
 def check_wide(table: Contingency, spec: ReleaseSpec) -> None:
     """Refuse a table that no tree is made of, before any noise is drawn."""
     promise, codings = spec.promise_value, table.published.codings
+    if promise.composable is not None:
+        raise ParameterError(
+            f"{hint('composable')} is kept by mechanisms that list their outputs. Publish one or two columns, or use "
+            f"{hint('method', 'optimal')} where combinations are few."
+        )
+    if promise.by_column:
+        raise ParameterError(
+            "Real and synthetic records are promised for one secret; several were given, each by itself. Publish one "
+            f"or two columns, use {hint('method', 'optimal')} where combinations are few, or make them one secret with "
+            f"a comma: {hint('secret', ','.join(table.secret.columns))}."
+        )
     if len(codings) > MOST_COLUMNS:
         raise ParameterError(
-            f"At most {MOST_COLUMNS} columns are published together; these are {len(codings)}. With so many, each has "
-            "little of ε. Publish those that are needed."
+            f"At most {MOST_COLUMNS} columns are published together; these are {len(codings)}. The ε of the model is "
+            "shared by all of them, so that noise grows with their number. Publish those that are needed."
         )
     given = {*spec.public_labels} if spec.domain_file is None else {*spec.secret, *spec.publish}
     if promise.epsilon > LARGEST_TOTAL and not given >= {*spec.secret, *spec.publish}:
@@ -175,7 +187,9 @@ def fit_wide(table: Contingency, spec: ReleaseSpec) -> FittedWideModel:
     ]
     secrets_given = given or {*spec.secret} <= {*spec.public_labels}
     try:
-        fit = fit_wide_model(coded, epsilon, total, noise_source(spec), (secrets_given, kinds), spec.impossible_pairs)
+        fit = fit_wide_model(
+            coded, epsilon, total, noise_source(spec), (secrets_given, kinds), spec.impossible_pairs, spec.known
+        )
     except FewRowsError as error:
         raise _few_rows_error(str(error), rows, total) from None
     model = WideModel(
@@ -188,7 +202,7 @@ def fit_wide(table: Contingency, spec: ReleaseSpec) -> FittedWideModel:
 
 def seal_wide(fitted: FittedWideModel) -> tuple[SealedProtocol, WideDesign]:
     """The mechanism for a tree, its slacks proved, and what it keeps."""
-    found = design_real_or_synthetic(fitted.model.tree, fitted.promise)
+    found = design_real_or_synthetic(reveal_known(fitted.model.tree, fitted.promise), fitted.promise)
     told = measure_information(found.mechanism)
     attributes = fitted.model.tree.attributes
     sealed = SealedProtocol(
@@ -277,6 +291,6 @@ def _few_rows_error(why: str, rows: int, total: Fraction) -> ParameterError:
     more = math.ceil(2 * float(total) * 10) / 10
     return ParameterError(
         f"A published model needs more rows, a larger ε or fewer values: {why}, of {rows:,} rows. Try "
-        f"{hint('epsilon', more)}, name labels in a domain file ({hint('domain', 'domain.json')}), publish fewer "
-        f"columns, or use {hint('prior', 'table')}, whose mechanism is for your eyes only."
+        f"{hint('epsilon', more)}, name values that are public knowledge ({hint('public_labels', 'COLUMN')}), publish "
+        f"fewer columns, or use {hint('prior', 'table')}, whose mechanism is for your eyes only."
     )

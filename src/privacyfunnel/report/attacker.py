@@ -17,11 +17,27 @@ import numpy as np
 
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.formatting import format_percent
+from privacyfunnel.mechanisms.leak_profile import LeakProfile
 from privacyfunnel.mechanisms.sealing import SealedProtocol
+from privacyfunnel.model.each_secret import split_columns
 from privacyfunnel.model.joint import Attribute, Joint
 from privacyfunnel.release.findings.attacker_leaks import Linkage
 from privacyfunnel.report.bars import Bar, BarChart, Mark, percent_ticks, scale_end, select_keys, select_labels
+from privacyfunnel.report.svg import (
+    EVERYTHING,
+    LINE,
+    LINES,
+    Picture,
+    Scale,
+    frame,
+    legend,
+    line,
+    polyline,
+    shorten,
+    svg,
+)
 
+WIDTH = 390.0  # of a picture, in points
 SHOWN_SECRETS = 24  # in the picture
 LISTED_SECRETS = 400  # in the list below it
 MOST_CHANCES = 2 * 10**6  # pairs of a value and a possible output: a second of work
@@ -59,6 +75,7 @@ class Belief:
 class GuessingRates:
     """How often the best guess of the secret is right: without a record, with the published one, with the original."""
 
+    secret: str
     blind: float
     published: float
     original: float
@@ -69,7 +86,7 @@ class AttackerView:
     """What somebody who sees one published record can infer about the secret."""
 
     beliefs: tuple[Belief, ...]  # in display order
-    guessing: GuessingRates | None
+    guessing: tuple[GuessingRates, ...]  # of the secret, or of each of several; none where outputs are not listed
 
     @property
     def worst(self) -> Belief:
@@ -83,24 +100,38 @@ class AttackerView:
 
 
 def attacker_view(joint: Joint, sealed: SealedProtocol) -> AttackerView:
-    """Beliefs about every value of the secret."""
+    """Beliefs about every value of the secret, or of each of several that are promised each by itself."""
     seen = _secret_output_joint(joint, sealed)
-    lowest = highest = guessing = None
+    if not sealed.promise.by_column:
+        return _secret_view(Attribute(joint.secret_name, joint.secrets), joint.p_sx, seen, sealed)
+    views = []
+    for name, (labels, values) in split_columns(joint).items():
+        p_sx, called = values @ joint.p_sx, tuple(f"{name} = {label}" for label in labels)
+        mine = None if seen is None else values @ seen
+        views.append(_secret_view(Attribute(name, called), p_sx / p_sx.sum(), mine, sealed))
+    return AttackerView(
+        tuple(belief for view in views for belief in view.beliefs),
+        tuple(rate for view in views for rate in view.guessing),
+    )
+
+
+def _secret_view(secret: Attribute, p_sx: FloatArray, seen: FloatArray | None, sealed: SealedProtocol) -> AttackerView:
+    lowest, highest, guessing, p_s = None, None, [], p_sx.sum(axis=1)
     if seen is not None:
         p_y = seen.sum(axis=0)
         p_sy, p_y = seen[:, p_y > 0], p_y[p_y > 0]
         posterior = p_sy / p_y
         lowest, highest = posterior.min(axis=1), posterior.max(axis=1)
         right = float(p_sy.max(axis=0).sum() / p_y.sum())
-        guessing = GuessingRates(float(joint.p_s.max()), right, float(joint.p_sx.max(axis=0).sum()))
+        guessing = [GuessingRates(secret.name, float(p_s.max()), right, float(p_sx.max(axis=0).sum()))]
     found = []
-    for s in select_labels(Attribute(joint.secret_name, joint.secrets), joint.p_s, LISTED_SECRETS).tolist():
-        prior = float(joint.p_s[s])
+    for s in select_labels(secret, p_s, LISTED_SECRETS).tolist():
+        prior = float(p_s[s])
         least, most = sealed.promise.belief_bounds(prior, sealed.epsilon)
         low = None if lowest is None else float(lowest[s])
         high = None if highest is None else float(highest[s])
-        found.append(Belief(joint.secrets[s], prior, least, most, low, high))
-    return AttackerView(tuple(found), guessing)
+        found.append(Belief(secret.labels[s], prior, least, most, low, high))
+    return AttackerView(tuple(found), tuple(guessing))
 
 
 def _secret_output_joint(joint: Joint, sealed: SealedProtocol) -> FloatArray | None:
@@ -163,17 +194,19 @@ def worst_sentence(shown: AttackerView, secret: str, believer: str) -> str:
     if shown.has_limit and b.highest is not None:
         allowed = f" The promise allows {format_percent(b.most, up=True)}."
     after, before = format_percent(b.top, up=True), format_percent(b.prior)
+    several = b.secret.startswith(tuple(f"{rate.secret} = " for rate in shown.guessing)) and len(shown.guessing) > 1
+    holds = f"they have {b.secret}" if several else f"their {secret} is {b.secret}"
     return (
         f"Somebody who {believer}, sees a person's published record, and knows nothing else of them, is at most "
-        f"{after} sure that their {secret} is {b.secret}. Before, it was {before}.{allowed}"
+        f"{after} sure that {holds}. Before, it was {before}.{allowed}"
     )
 
 
-def guessing_sentence(found: GuessingRates, secret: str) -> str:
+def guessing_sentence(found: GuessingRates) -> str:
     """How often a guess is right."""
     return (
-        f"Their best guess of a person's {secret} is right in {format_percent(found.blind)} of cases without a record, "
-        f"{format_percent(found.published, up=True)} with the published record, and "
+        f"Their best guess of a person's {found.secret} is right in {format_percent(found.blind)} of cases without a "
+        f"record, {format_percent(found.published, up=True)} with the published record, and "
         f"{format_percent(found.original)} with the original record."
     )
 
@@ -209,14 +242,35 @@ def annex_rows(
         f"Bounded for somebody who {believer}: no record changes the probability of a value of {secret} by more than "
         f"a factor of {factor}; others are in the first table of this page"
     )
-    guess = shown.guessing
-    if guess is not None:
+    for guess in shown.guessing:
         inferred += (
-            f". Their best guess is right in {format_percent(guess.blind)} of cases without a record and in "
-            f"{format_percent(guess.published, up=True)} with it"
+            f". Their best guess of {guess.secret} is right in {format_percent(guess.blind)} of cases without a record "
+            f"and in {format_percent(guess.published, up=True)} with it"
         )
     return [
         ("Singling out: can a person's record be isolated?", f"Measured. {alone}"),
         ("Linkability: can a record be linked to a person?", linked),
         (f"Inference: can {secret} be deduced?", f"{inferred}."),
     ]
+
+
+def trade_off_picture(leaks: Sequence[LeakProfile]) -> Picture:
+    """How well a record tells two values of each secret apart: the errors of the best test, none below the curve."""
+    side, left = 190.0, 60.0
+    across, up = Scale(0.0, 1.0, left, left + side), Scale(0.0, 1.0, side + 8, 8.0)
+    parts = [*frame(across, up, "chance to take the first for the second", "the second for the first")]
+    parts.append(line(across(0), up(1), across(1), up(0), colour=EVERYTHING, dashes="1 2"))
+    entries = [(line(-8, 0, 8, 0, colour=EVERYTHING, dashes="1 2"), "a record that says nothing")]
+    for i, leak in enumerate(leaks):
+        colour = LINES[i % len(LINES)]
+        parts.append(polyline([(across(float(alpha)), up(float(beta))) for alpha, beta in leak.trade_off], colour))
+        pair = f"{leak.secret}: {leak.pair[0]}, {leak.pair[1]}"
+        entries.append((line(-8, 0, 8, 0, colour=colour, width=1.5), shorten(pair, 60)))
+    height = side + 54
+    parts += legend(entries, 12, height, WIDTH - 20, columns=1)
+    return Picture(
+        "trade-off",
+        svg(WIDTH, height + LINE * (len(entries) - 1) + 12, parts),
+        "Two values that a record tells apart best, and the errors of somebody who guesses between them: no test has "
+        "errors below the curve.",
+    )

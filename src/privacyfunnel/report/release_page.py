@@ -19,6 +19,7 @@ from privacyfunnel.designs.methods import Effort
 from privacyfunnel.errors import ParameterError
 from privacyfunnel.formatting import format_factor, format_percent
 from privacyfunnel.hints import hint, word_for_command_line, word_for_python
+from privacyfunnel.mechanisms.leak_profile import leak_profiles
 from privacyfunnel.mechanisms.protocol_file import PROTOCOL
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.names import format_names
@@ -33,6 +34,7 @@ from privacyfunnel.report.attacker import (
     beliefs_bars,
     guessing_sentence,
     people_sentences,
+    trade_off_picture,
     worst_sentence,
 )
 from privacyfunnel.report.bars import STYLE
@@ -172,8 +174,9 @@ def _common_fields(release: Release) -> dict[str, Any]:
 def _attacker_fields(release: Release, found: AttackerView) -> dict[str, Any]:
     sealed, secret = release.design.sealed, statements.secret_name(release.design.sealed)
     notes = [statements.prior_statement(sealed)]
-    if found.guessing is not None:
-        notes.append(guessing_sentence(found.guessing, secret))
+    notes += map(guessing_sentence, found.guessing)
+    leaks = leak_profiles(sealed.mechanism, sealed.promise, release.design.joint)
+    notes += [f"Over people: {leak.text}." for leak in leaks]
     if found.worst.highest is None:
         notes.append(statements.output_limit_statement(sealed, release.method))
     return {
@@ -181,6 +184,7 @@ def _attacker_fields(release: Release, found: AttackerView) -> dict[str, Any]:
         "attacker_notes": notes,
         "attacker": beliefs_bars(found, secret),
         "beliefs": found.beliefs,
+        "trade_off": trade_off_picture(leaks) if leaks else None,
         "has_limit": found.has_limit,
     }
 

@@ -25,7 +25,7 @@ from privacyfunnel.mechanisms.protocol_file import PROTOCOL
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.names import format_names
 from privacyfunnel.release.release import Release
-from privacyfunnel.release.release_files import CROISSANT, DCAT, README
+from privacyfunnel.release.release_files import CROISSANT, DCAT, ESTIMATES, README
 from privacyfunnel.report.analyst import AnalystView
 from privacyfunnel.report.attacker import AttackerView
 
@@ -84,7 +84,7 @@ def to_sentence(text: str) -> str:
 
 
 def secret_name(sealed: SealedProtocol) -> str:
-    return " & ".join(sealed.domain.secret_columns)
+    return sealed.secret_text
 
 
 def column_names(sealed: SealedProtocol) -> str:
@@ -295,6 +295,7 @@ def file_list(release: Release, folder: Path) -> list[tuple[str, str]]:
         Path(release.table).name: f"the sanitised records, {order}",
         PROTOCOL: "how values were replaced, and with which promise, in integers that can be checked",
         "codebook": "what each outcome code stands for",
+        ESTIMATES: "the shares of the original table with 95 % intervals, estimated from the other files",
         f"{PROTOCOL}.sig": "the owner's signature of protocol and table",
     }
     written = sorted(path.name for path in folder.iterdir() if path.name != README)
@@ -355,7 +356,11 @@ def public_provenance(sealed: SealedProtocol, occasion: Occasion) -> list[tuple[
     The certified ε and the information kept are functions of the counts. They are stated only if the counts were noisy:
     computed from exact counts, they give a person's secret away to somebody who knows all other rows.
     """
-    certified = [("certified", f"ε = {format_epsilon(sealed.certificate.epsilon)}"), *_information_facts(sealed)]
+    stated = sealed.certificate
+    certified = [("certified", f"ε = {format_epsilon(stated.epsilon)} for the records, by exact integers")]
+    if stated.entropy:
+        share = format_percent(stated.information / stated.entropy, down=True)
+        certified.append(("kept", f"{share} of the information in the published columns"))
     return [
         ("published columns", column_names(sealed)),
         ("secret columns", ", ".join(sealed.domain.secret_columns)),

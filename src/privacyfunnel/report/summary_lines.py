@@ -59,7 +59,7 @@ def label_lines(name: str, texts: Sequence[str]) -> list[Line]:
 
 def file_text(release: Release | Applied) -> str:
     """The file, its rows and their order."""
-    order = "in the order of your file" if release.kept_order else "shuffled"
+    order = "in the order of your file, which the promise does not cover" if release.kept_order else "shuffled"
     kept = f"; {format_names(release.kept)} unchanged" if release.kept else ""
     where = f"{release.table}   " if isinstance(release.table, str | Path) else ""
     return f"{where}{release.rows:,} rows, {order}{kept}"
@@ -84,16 +84,20 @@ def _in_owner_folder(path: object) -> bool:
 
 def protection_text(sealed: SealedProtocol, joint: Joint, *, average_only: bool = False) -> str:
     """The certified factor, one belief of this table that it moves, and whether it holds against neighbours."""
-    promise, secret = sealed.promise, " & ".join(sealed.domain.secret_columns)
+    promise, secret = sealed.promise, sealed.secret_text
     size, factor = sealed.certified_total, format_factor(sealed.certified_total)
     if average_only:
         return f"{secret}: on average only; a single record may give it away (×{factor})"
+    whose = "" if promise.population else f", to whoever {believer(sealed)}"
+    if promise.by_column:
+        own = "".join(f"; {at}: ×{format_factor(size)}" for at, size in sealed.secret_sizes.items())
+        said = f"{secret}{whose}: no belief about one of them changes by more than ×{factor}{own}"
+        return f"{said}; of several together nothing is promised; {_neighbours_text(sealed)}"
     at = int(np.argmax(joint.p_s))
     share = float(joint.p_s[at])
     bounds = promise.belief_bounds(share, size)
     most = format_percent(bounds[1], up=True)
     grows = "no odds change" if promise.for_any_belief else "no guess grows"
-    whose = "" if promise.population else f", to whoever {believer(sealed)}"
     example = f"({joint.secrets[at]}: {format_percent(share)} → at most {most})"
     said = f"{secret}{whose}: {grows} by more than ×{factor} {example}"
     if bounds == (0.0, 1.0) and promise.meaning:  # nothing follows for a single value alone
@@ -111,10 +115,13 @@ def _neighbours_text(sealed: SealedProtocol) -> str:
     who = f"neighbours who know a person's {names[0]}"
     if sealed.promise.guards_known_attributes:
         return f"{who}: covered"
+    if sealed.promise.known_columns:
+        names = format_names(sealed.promise.known_columns)
+        return f"neighbours who know a person's {names}: covered; who know other columns: NOT covered"
     if len(names) == 1 and not sealed.sees_secret:
         return f"{who}: covered, a record tells them nothing new"
-    cover = f" ({hint('promise', 'srlip')} covers them)" if sealed.mechanism.lists_inputs else ""
-    return f"{who}: NOT covered{cover}"
+    way = hint("promise", "srlip") if sealed.mechanism.lists_inputs else hint("known")
+    return f"{who}: NOT covered ({way} covers them)"
 
 
 def _accuracy_text(release: Release) -> str:
@@ -155,7 +162,7 @@ def format_within(errors: Sequence[float]) -> str:
 
 def warnings(release: Release) -> list[str]:
     """What the owner should know before the file is handed out, a short sentence each."""
-    secret = " & ".join(release.sealed.domain.secret_columns)
+    secret = release.sealed.secret_text
     found = []
     if not release.sealed.for_publication:
         found.append("drawn from a seed, which somebody may guess: NOT FOR PUBLICATION")
@@ -194,7 +201,7 @@ def _unnamed_values(design: DesignResult) -> list[str]:
 
 def drift_text(found: Applied) -> str:
     """What holds on rows that were drawn with a protocol of before."""
-    sealed, secret = found.sealed, " & ".join(found.sealed.domain.secret_columns)
+    sealed, secret = found.sealed, found.sealed.secret_text
     if found.measured is None:
         why = found.unmeasured or f"these rows do not carry {secret}"
         certified = f"{secret}: ×{format_factor(sealed.certified_total)} {found.certified_for}"

@@ -7,7 +7,7 @@ because two draws of it leak more than one. So there are two ways to draw:
 
 - with row ids (`frame_draw.py`): the draw depends on the value, the id and a key only, so that a repetition gives the
   same row. The result is a lazy frame.
-- without ids (`single_draw.py`): every attempt at a task draws with its own key. The rows of exactly one attempt at
+- without ids (`output_folder.py`): every attempt at a task draws with its own key. The rows of exactly one attempt at
   each task get the final name. The result is a folder of files.
 """
 

@@ -16,8 +16,7 @@ from privacyfunnel.errors import ColumnError
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.names import unique_label, validate_columns
 from privacyfunnel.release.bound_table import BoundTable, TableLeak
-from privacyfunnel.release.domain_coding import published_variable
-from privacyfunnel.release.kept_counts import MOST_CELLS, too_many_error
+from privacyfunnel.release.kept_counts import MOST_CELLS, published_variable, too_many_error
 from privacyfunnel.release.row_sampler import find_unknown
 from privacyfunnel.spark.output_folder import is_classic
 from privacyfunnel.spec import ReleaseSpec

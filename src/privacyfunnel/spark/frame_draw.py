@@ -15,8 +15,7 @@ from privacyfunnel.release.bound_table import TableLeak
 from privacyfunnel.release.output_layout import output_layout
 from privacyfunnel.spark.counting import check_ids, count_unknown_rows, measure_rows, quote_name
 from privacyfunnel.spark.executors import ByAttempt, ById, DrawJob
-from privacyfunnel.spark.output_folder import is_classic
-from privacyfunnel.spark.single_draw import draw_once, shuffle_rows
+from privacyfunnel.spark.output_folder import draw_once, is_classic, shuffle_rows
 from privacyfunnel.spec import ReleaseSpec
 from privacyfunnel.spec.fields import DROP, ERROR
 from privacyfunnel.tables.coding.contingency import UnknownRows

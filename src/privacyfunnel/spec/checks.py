@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 Spec = Any  # a ReleaseSpec, whose module imports this one
 
 
+SYNTHETIC = "real-or-synthetic"
+
+
 def check_promise(spec: Spec) -> None:
     """One ε, given once; an average alone has none."""
     if spec.factor is not None and spec.epsilon is not None:
@@ -29,6 +32,12 @@ def check_promise(spec: Spec) -> None:
         raise ParameterError(
             f"{hint('average_only')} needs {hint('average')} and no {hint('epsilon')}. Leave out "
             f"{hint('average_only')} to keep both."
+        )
+    alone = "average" if spec.average is not None else "known" if spec.known else ""
+    if alone and getattr(spec.secret, "sizes", None) is not None:
+        raise ParameterError(
+            f"{hint(alone)} is about one secret; several were given, each by itself. Leave it out, "
+            f"or make them one secret with a comma: {hint('secret', ','.join(spec.secret))}."
         )
     if isinstance(spec.promise, str):
         from privacyfunnel.model.promises import find_promise, fixes_epsilon
@@ -99,8 +108,38 @@ def check_population(spec: Spec) -> None:
     )
 
 
+def check_composable(spec: Spec) -> None:
+    """Releases add up by a mechanism that reads what is published, about one secret at one prior."""
+    others = {
+        "robust": spec.robust is not None,
+        "known": bool(spec.known),
+        "population": spec.population is not None or spec.prior == POPULATION_PRIOR,
+        "sees_secret": spec.sees_secret,
+        "average_only": spec.average_only,
+        "secret": getattr(spec.secret, "sizes", None) is not None,
+        "method": spec.method not in ("auto", "optimal", "randomised-response"),
+    }
+    for name, given in others.items():
+        if spec.composable is not None and given:
+            raise ParameterError(
+                f"{hint('composable')} is for one secret at one prior, with a mechanism that reads what is published "
+                f"alone; it does not go with {hint(name)}. Leave one of them out."
+            )
+
+
 def check_robust(spec: Spec) -> None:
     """Other odds are covered around one prior, by a mechanism that reads what is published, for every record."""
+    if spec.known:
+        unpublished = [name for name in spec.known if spec.publish and name not in spec.publish]
+        if unpublished:
+            raise ColumnError(
+                f"{hint('known')} names column '{unpublished[0]}', which is not published. Publish it, or leave it out."
+            )
+        if not spec.publishes_model or spec.robust is not None or spec.method not in (None, "auto", SYNTHETIC):
+            raise ParameterError(
+                f"{hint('known')} is for real or synthetic records under a published model, and does not go with "
+                f"{hint('robust')}; something else was asked for. Leave that out, or {hint('known')}."
+            )
     if spec.robust is None:
         return
     others = {
@@ -109,6 +148,7 @@ def check_robust(spec: Spec) -> None:
         "sees_secret": (spec.sees_secret, "the mechanism must read only what is published"),
         "keep": (bool(spec.judged_columns), "kept columns are judged for one prior"),
         "average_only": (spec.average_only, "an average alone promises nothing about a record"),
+        "secret": (getattr(spec.secret, "sizes", None) is not None, "odds are covered for one secret, not for several"),
     }
     for name, (given, why) in others.items():
         if given:
@@ -134,7 +174,7 @@ def check_private(spec: Spec) -> None:
                 raise ParameterError(
                     f"{hint('public_labels')} does not go with {hint(name)}: {why}. Leave one of them out."
                 )
-    if spec.zeros is not None and (not spec.publishes_model or spec.method not in (None, "auto", "real-or-synthetic")):
+    if spec.zeros is not None and (not spec.publishes_model or spec.method not in (None, "auto", SYNTHETIC)):
         raise ParameterError(
             f"{hint('zeros')} is for real or synthetic records under a published model; something else was asked for. "
             f"Use {hint('prior', MODEL)} and {hint('method', 'auto')}, or leave it out."

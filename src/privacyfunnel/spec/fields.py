@@ -25,6 +25,7 @@ from privacyfunnel.spec.kinds import (
     PATH,
     POPULATION,
     ROBUST,
+    SECRETS,
     TEXT,
     Kind,
     choice,
@@ -75,7 +76,7 @@ class Option:
 
 OPTIONS: Mapping[str, Mapping[str, Option]] = {
     "Columns": {
-        "secret": Option(NAMES, "illness", "COLUMN", DESIGNING, short="-s", common=True),
+        "secret": Option(SECRETS, "illness", "COLUMN", DESIGNING, short="-s", common=True),
         "publish": Option(NAMES, ["town", "age"], "COLUMN", DESIGNING, short="-p", common=True),
         "keep": Option(NAMES, ["year"], "COLUMN", DRAWING),
         "allow": Option(NAMES, ["case_number"], "COLUMN", DESIGNING),
@@ -88,6 +89,8 @@ OPTIONS: Mapping[str, Mapping[str, Option]] = {
         "prior": Option(choice(MODEL, TABLE, POPULATION_PRIOR), MODEL, commands=DESIGNING),
         "population": Option(POPULATION, "95%", "95%|auto|none", DESIGNING),
         "robust": Option(ROBUST, 2, "FACTOR|any", DESIGNING),
+        "composable": Option(number(above=0), 3.0, "A", DESIGNING),
+        "known": Option(NAMES, ["sex"], "COLUMN", DESIGNING),
         "average": Option(number(least=0), 0.05, "NATS", DESIGNING),
         "average_only": Option(FLAG, commands=DESIGNING),
         "sees_secret": Option(FLAG, commands=DESIGNING),
@@ -159,8 +162,9 @@ OPTIONS: Mapping[str, Mapping[str, Option]] = {
 GROUPS: Mapping[str, str] = {name: group for group, named in OPTIONS.items() for name in named}
 
 HELP: Mapping[str, str] = {
-    "secret": "The secret column; several by comma (a name with a comma in quotes) or repetition.",
-    "publish": "A column to publish, randomised; several likewise.",
+    "secret": "The secret column. Repeated: each is promised by itself, health=0.5 with its own ε, and nothing is "
+    "promised about several together. With commas between: one secret of all of them.",
+    "publish": "A column to publish, randomised; several by comma (a name with a comma in quotes) or repetition.",
     "keep": "A column to publish unchanged, judged together with what is published; several likewise.",
     "allow": "Publish this column although it holds identifiers, free text, days or coordinates; several likewise.",
     "for_whom": "Who gets the files: everybody (all of them may be published, values as such), analysts (they get "
@@ -171,8 +175,7 @@ HELP: Mapping[str, str] = {
     "promise": "lip: each secret compared with everybody; pml: lip, but only how far a belief rises (pml:floor=0.05 "
     "for every prior that gives each value so much); alip:0.5,1: how far it falls and rises; ldp: between any two "
     "secrets (ldp:graded.csv with an ε per pair, ldp:line by distance); srlip: lip, also to those who know published "
-    "values; events:groups.csv: groups of values against the rest; each (each:ldp,health=0.5): every secret column by "
-    "itself.",
+    "values; events:groups.csv: groups of values against the rest.",
     "prior": "model: a model made from counts with noise, published with the mechanism: all files may be public "
     "and ε covers them together; table: the table's own frequencies, the mechanism is then for the owner alone; "
     "population: those whom the rows are a sample of, by counts with noise. Default: model.",
@@ -182,6 +185,10 @@ HELP: Mapping[str, str] = {
     "robust": "Also keep the promise for everybody whose odds of a secret, given what is published, differ from the "
     "model's by at most this factor; any: for everybody who agrees with it on the shares of the secret and of what is "
     "published.",
+    "composable": "Also make no output more likely by more than e^A under one published value than under another: "
+    "releases that are made independently then add up, this one by A at most (docs/theory.md, Theorem 77).",
+    "known": "Also keep the promise for neighbours who know this column of a person beforehand; several likewise, "
+    "known together or some of them. For several columns under a published model.",
     "average": "Also bound the average leakage I(S;Y), in nats.",
     "average_only": "Promise the average leakage alone; the ε that results is stated.",
     "sees_secret": "Let the mechanism read the secret as well: it keeps more and promises less.",

@@ -6,6 +6,7 @@ A check returns the value in its stored form, or raises one sentence: "merge_rar
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from privacyfunnel import plugins
-from privacyfunnel.errors import ParameterError
+from privacyfunnel.errors import ColumnError, ParameterError
 from privacyfunnel.hints import hint
 from privacyfunnel.names import split_names, suggest_name
 
@@ -37,7 +38,9 @@ Schema = Mapping[str, Any]
 def field_error(field: str, must: str, got: object) -> ParameterError:
     """The error for a value outside the limits of its field."""
     shown = f"'{got}'" if isinstance(got, str) else got
-    return ParameterError(f"{hint(field)} must be {must}; got {shown}.")
+    comma = "number" in must and re.fullmatch(r"[0-9]+,[0-9]+", str(got).strip())
+    mend = f" Write {hint(field, comma[0].replace(',', '.'))}." if comma else ""
+    return ParameterError(f"{hint(field)} must be {must}; got {shown}.{mend}")
 
 
 def _only(field: str, texts: Sequence[str]) -> str:
@@ -153,6 +156,61 @@ def _check_names(field: str, value: Any) -> tuple[str, ...]:
     if not all(isinstance(name, str) for name in names):
         raise field_error(field, "a name or a list of names", value)
     return names
+
+
+class SecretColumns(tuple[str, ...]):
+    """Secret columns: together one secret, or each by itself with an ε of its own, or None, by column.
+
+    >>> SecretColumns.check("secret", ["a", "b"]).sizes, SecretColumns.check("secret", [["a", "b"]]).sizes
+    ({'a': None, 'b': None}, None)
+    >>> SecretColumns.parse("secret", ["health=0.5", "income"]).sizes, SecretColumns.parse("secret", ["a,b"]).sizes
+    ({'health': 0.5, 'income': None}, None)
+    """
+
+    sizes: dict[str, float | None] | None = None
+
+    @classmethod
+    def check(cls, field: str, value: Any) -> SecretColumns:
+        """One name; several, or a mapping to their ε, for each by itself; a list within a list for one secret."""
+        if isinstance(value, SecretColumns):
+            return value
+        named = value.items() if isinstance(value, Mapping) else ()
+        items = [value] if isinstance(value, str) else list(value) if isinstance(value, Iterable) else [None]
+        together = len(items) == 1 and not isinstance(items[0], str) and isinstance(items[0], Iterable)
+        found = cls(_check_names(field, items[0] if together else items))
+        if len(set(found)) < len(found):
+            twice = next(name for name in found if found.count(name) > 1)
+            raise ColumnError(f"a secret column must be named once; '{twice}' was named twice. Name it once.")
+        if len(found) > 1 and not together:
+            found.sizes = dict.fromkeys(found)
+        for name, size in named:
+            if size is not None and len(found) == 1:
+                raise ParameterError(
+                    f"One secret has the ε of the promise; '{name}' has {size}. Say {hint('epsilon')}."
+                )
+            if size is not None and found.sizes is not None:
+                must = f"the ε of '{name}' as a finite number above 0"
+                found.sizes[name] = check_number(field, size, must, lambda x: x > 0)
+        return found
+
+    @classmethod
+    def parse(cls, field: str, texts: Sequence[str]) -> SecretColumns:
+        """A text is a secret: a column, several with commas between, or one of several with its ε, health=0.5."""
+        if len(texts) == 1:
+            return cls.check(field, [parse_names(texts)])
+        sizes: dict[str, Any] = {}
+        for text in texts:
+            own = re.search(r"=([-+.\deE]+)$", text)
+            names, size = parse_names([text if own is None else text[: own.start()]]), own and own[1]
+            if len(names) != 1:
+                raise ParameterError(
+                    f"Secrets that are given one by one are single columns, each promised by itself; '{text}' is "
+                    f"{len(names)}. Give all with commas between for one secret of all."
+                )
+            if names[0] in sizes:
+                cls.check(field, [names[0]] * 2)
+            sizes[names[0]] = size
+        return cls.check(field, sizes)
 
 
 def _parse_names(field: str, texts: Sequence[str]) -> tuple[str, ...]:
@@ -281,6 +339,18 @@ FLAG = Kind(_check_flag, {"type": "boolean"})
 PATH = Kind(_check_path, {"type": "string"}, path=True)
 ANY_PATH = Kind(_keep, {"type": "string"}, path=True)
 NAMES = Kind(_check_names, _NAMES, _parse_names, repeats=True)
+SECRETS = Kind(
+    SecretColumns.check,
+    {
+        "anyOf": [
+            *_NAMES["anyOf"],
+            {"type": "array", "items": _STRINGS, "maxItems": 1},
+            {"type": "object", "additionalProperties": {"type": "number", "exclusiveMinimum": 0}},
+        ]
+    },
+    SecretColumns.parse,
+    repeats=True,
+)
 POPULATION = Kind(_check_population, {"anyOf": [{"type": "string"}, {"type": "number"}]})
 ROBUST = Kind(_check_robust, {"anyOf": [{"enum": [ANY_ODDS, NONE]}, {"type": "number", "minimum": 1}]})
 BINS = Kind(

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast
 from privacyfunnel.errors import ColumnError, ParameterError
 from privacyfunnel.hints import hint
 from privacyfunnel.spec.checks import (
+    check_composable,
     check_kept,
     check_key,
     check_model,
@@ -87,6 +88,8 @@ class ReleaseSpec:
     prior: str | None = None
     population: float | str | None = None
     robust: float | str | None = None
+    composable: float | None = None
+    known: Names = ()
     average: float | None = None
     average_only: bool = False
     sees_secret: bool = False
@@ -155,7 +158,7 @@ class ReleaseSpec:
         for name, value in PRESETS.get(self.for_whom or "", {}).items():
             if getattr(self, name) == next(each.default for each in FIELDS if each.name == name):
                 object.__setattr__(self, name, value)
-        for check in (check_promise, check_prior, check_robust, check_private, check_kept, check_key):
+        for check in (check_promise, check_prior, check_composable, check_robust, check_private, check_kept, check_key):
             check(self)
         check_used_columns(self, (*self.secret, *self.publish))
         for _ in (self.use_value, self.bin_rules, self.merges):  # each reads its texts, or refuses them
@@ -187,6 +190,14 @@ class ReleaseSpec:
     def promise_value(self) -> Promise:
         """The promise with its ε; for an average alone the largest ε, and the one that results is stated."""
         plain = self._plain_promise
+        if self.composable is not None:
+            from privacyfunnel.model.composable import ComposablePromise
+
+            return ComposablePromise(plain, self.composable)
+        if self.known:
+            from privacyfunnel.model.neighbours import NeighbourPromise
+
+            return NeighbourPromise(plain, self.known)
         if self.robust is None:
             return plain
         from privacyfunnel.model.credal.odds_range import OddsRange
@@ -196,6 +207,16 @@ class ReleaseSpec:
 
     @property
     def _plain_promise(self) -> Promise:
+        """The promise about the secret, or about each of several."""
+        sizes = getattr(self.secret, "sizes", None)
+        if sizes is None:
+            return self._size_promise(None)
+        from privacyfunnel.model.each_secret import Each
+
+        given = [size for size in sizes.values() if size is not None]
+        return Each.of_columns(self._size_promise(max(given) if len(given) == len(sizes) else None), sizes)
+
+    def _size_promise(self, default: float | None) -> Promise:
         from privacyfunnel.model.promises import find_promise, fixes_epsilon
 
         if not isinstance(self.promise, str):
@@ -212,7 +233,8 @@ class ReleaseSpec:
                 f"A promise needs its ε; none was given. Add {hint('epsilon', 1)}. An average alone promises nothing "
                 f"about the worst record; {hint('average_only')} asks for just that."
             )
-        return find_promise(self.promise, epsilon_of_factor(DEFAULT_FACTOR) if epsilon is None else epsilon)
+        default = epsilon_of_factor(DEFAULT_FACTOR) if default is None else default
+        return find_promise(self.promise, default if epsilon is None else epsilon)
 
     def promise_for(self, joint: Joint) -> Promise:
         """The promise about this table, and about the population it is a sample of where that was asked for."""

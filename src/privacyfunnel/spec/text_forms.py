@@ -39,7 +39,19 @@ def plain_values(spec: Spec) -> dict[str, Any]:
         values |= {"promise": text, "epsilon": None if fixes_epsilon(text) else spec.promise.epsilon}
     if spec.use is not None and not isinstance(spec.use, str):
         values["use"] = _use_text(spec)
-    return {each.name: _plain(each, values[each.name]) for each in _fields(spec) if values[each.name] != each.default}
+    plain = {each.name: _plain(each, values[each.name]) for each in _fields(spec) if values[each.name] != each.default}
+    return plain | ({"secret": _plain_secret(spec)} if spec.secret else {})
+
+
+def _plain_secret(spec: Spec) -> Any:
+    """One name, a list within a list for several as one, names or their ε for each by itself."""
+    sizes = spec.secret.sizes
+    if sizes is None:
+        return list(spec.secret) if len(spec.secret) == 1 else [list(spec.secret)]
+    if not any(sizes.values()):
+        return list(spec.secret)
+    promise = spec.promise_value.table_promise
+    return {column: dict(promise.sizes).get(column, promise.epsilon) for column in sizes}
 
 
 def _promise_name(promise: Any) -> str:
@@ -198,9 +210,11 @@ def _texts(each: SpecField, value: Any) -> list[str]:
         return [f"{column}={join_names(labels)}" if labels else column for column, labels in value.items()]
     if each.name == "merge_rare" and isinstance(value, Mapping):
         return [str(rows) if column == "*" else f"{column}={rows}" for column, rows in value.items()]
-    if isinstance(value, list):
-        return [join_names([str(item) for item in value])]
-    return [str(value)]
+    if each.name == "secret":
+        sizes = value.items() if isinstance(value, Mapping) else ()
+        names = [join_names([item] if isinstance(item, str) else item) for item in value]
+        return [f"{join_names([column])}={size!r}" for column, size in sizes] or names
+    return [join_names([str(item) for item in value]) if isinstance(value, list) else str(value)]
 
 
 def _bins_text(how: Any) -> str:
@@ -213,10 +227,10 @@ def _bins_text(how: Any) -> str:
 
 def join_names(names: Sequence[str]) -> str:
     """Names with commas between, one that has a comma in quotes, as `parse_names` reads them."""
-    if not any("," in name or '"' in name for name in names):
+    if not any("," in name or '"' in name or name.startswith(" ") for name in names):
         return ",".join(names)
-    text = io.StringIO()
-    csv.writer(text, lineterminator="").writerow(names)
+    text, blank = io.StringIO(), any(name.startswith(" ") for name in names)
+    csv.writer(text, lineterminator="", quoting=csv.QUOTE_ALL if blank else csv.QUOTE_MINIMAL).writerow(names)
     return text.getvalue()
 
 

@@ -1,7 +1,7 @@
 """What the owner has chosen so far, as immutable text and numbers; and the request that it makes.
 
 Everything is kept as the command line would be told it, so that the command that repeats a release is read off, not
-made up (`repeat.py`), and the rooms read it by the same functions.
+made up (`tasks/publish_task.py`), and the rooms read it by the same functions.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ class Choices:
     roles: Mapping[str, str] = field(default_factory=dict)  # of columns; left out where none is given
     bins: Mapping[str, str] = field(default_factory=dict)  # how each column is cut
     rare: Mapping[str, int] = field(default_factory=dict)  # values of fewer rows are one
+    public: tuple[str, ...] = ()  # columns of which everybody knows which values there are
     knows: bool = False  # an attacker may know some of the published columns
     ratios: bool = False  # any two secrets must be as good as alike, also rare ones
     epsilon: float = 1.0  # as it was asked for: of any two secrets, where `ratios`
@@ -141,10 +142,13 @@ class Choices:
             keep=self.columns(KEEP),
             bins={column: how for column, how in self.bins.items() if how and column in used},
             merge_rare=rare or None,
+            public_labels=() if self.exact else tuple(column for column in self.public if column in used),
             time_limit=self.time_limit,
             delimiter=self.dialect.delimiter,
             encoding=self.dialect.encoding,
             decimal=self.dialect.decimal,
+            sheet=self.dialect.sheet,
+            header_row=self.dialect.header_row,
             ledger=self.ledger,
             into=self.folder,
         )

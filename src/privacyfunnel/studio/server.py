@@ -18,7 +18,6 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from privacyfunnel.errors import PrivacyFunnelError
-from privacyfunnel.hints import word_for_command_line
 from privacyfunnel.report.bars import STYLE
 from privacyfunnel.studio.choices import Choices, TableFile
 from privacyfunnel.studio.guard import Guard, Keys
@@ -27,7 +26,7 @@ from privacyfunnel.studio.pages.page_definition import PageRequest, StudioPage
 from privacyfunnel.studio.pages.table_pages import choose_table
 from privacyfunnel.studio.sessions import PrivateFolder, Session, Sessions
 from privacyfunnel.studio.task_pool import DONE, FAILED, STOPPED, Job, TaskPool, fault_message
-from privacyfunnel.studio.text_filters import environment
+from privacyfunnel.studio.text_filters import environment, word_for_form
 from privacyfunnel.tables.readers.formats import FOREIGN, SUFFIXES
 from privacyfunnel.tables.readers.table_files import match_suffix
 
@@ -77,7 +76,7 @@ class Studio:
         return guard
 
     def render(self, template: str, **said: Any) -> str:
-        return word_for_command_line(self._environment.get_template(f"{template}.html.jinja").render(**said))
+        return self._environment.get_template(f"{template}.html.jinja").render(**said)
 
     async def _entry(self, request: Request) -> Response:
         if not self.keys.spend(request.query_params.get("token", "")):
@@ -119,10 +118,10 @@ class Studio:
             try:
                 page.take(session, form)
             except PrivacyFunnelError as error:
-                sentence = str(error)
+                sentence = error.sentence
             quietly = "application/json" in request.headers.get("accept", "")
             if quietly:
-                return JSONResponse({"sentence": self._name_uploads(session, sentence)})
+                return JSONResponse({"sentence": word_for_form(self._name_uploads(session, sentence))})
             if not sentence:
                 to = form.get("to", page.name)
                 return RedirectResponse(f"/s/{session.name}/{to if to in PAGES else page.name}", 303)
@@ -133,7 +132,7 @@ class Studio:
             said = page.show(session)
             job = page.work(session)
         except PrivacyFunnelError as error:
-            said, job, sentence = {}, None, sentence or str(error)
+            said, job, sentence = {}, None, sentence or error.sentence
             lost = True
         else:
             lost = False
@@ -157,7 +156,7 @@ class Studio:
         try:
             job = page.work(session)
         except PrivacyFunnelError as error:
-            return JSONResponse({"state": FAILED, "heard": 0, "html": self.render("failed", sentence=str(error))})
+            return JSONResponse({"state": FAILED, "heard": 0, "html": self.render("failed", sentence=error.sentence)})
         if job is None:
             return JSONResponse({"state": DONE, "heard": 0, "html": ""})
         return JSONResponse({"state": job.state, "heard": job.heard, "html": self._render_part(session, page, job)})
@@ -186,7 +185,7 @@ class Studio:
             try:
                 page.actions[name](session, await _form(request))
             except PrivacyFunnelError as error:
-                sentence = str(error)
+                sentence = error.sentence
             if sentence:
                 return await self._render_page(session, page, sentence)
             return RedirectResponse(f"/s/{session.name}/{page.name}", 303)
@@ -194,7 +193,7 @@ class Studio:
             try:
                 return await page.views[name](PageRequest(request, session, self.place, self.render))
             except PrivacyFunnelError as error:
-                return HTMLResponse(self.render("failed", sentence=self._name_uploads(session, str(error))), 422)
+                return HTMLResponse(self.render("failed", sentence=self._name_uploads(session, error.sentence)), 422)
         return Response("", 404)
 
     async def _upload(self, request: Request) -> Response:

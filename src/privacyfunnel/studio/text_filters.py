@@ -20,11 +20,41 @@ from privacyfunnel.formatting import (
     format_places,
     format_points,
 )
+from privacyfunnel.hints import hint, word_for_command_line, word_hints
 from privacyfunnel.report.svg import shorten
 
 LONGEST = 120  # letters of a word
+# What the forms call the fields of a request; those that no form has are named as on the command line.
+FORM_NAMES = {
+    "again": "“Release these rows again”",
+    "anyway": "“Publish although it would be useless”",
+    "bins": "“Bins” or “Shorten or map values” (Roles)",
+    "epsilon": "another factor (How much to promise)",
+    "factor": "another factor (How much to promise)",
+    "force": "“Replace the release in this folder”",
+    "keep": "“Kept in clear” (Roles)",
+    "merge_rare": "“Merge values of fewer than” (Roles)",
+    "public_labels": "“Everybody knows which values there are” (Roles)",
+    "publish": "“Published” (Roles)",
+    "secret": "“Secret” (Roles)",
+}
 _LONG = re.compile(rf"\S{{{LONGEST + 1},}}")
 _UNSEEN = "\N{REPLACEMENT CHARACTER}"
+
+
+def word_for_form(sentence: str) -> str:
+    """The sentence with fields as the forms call them.
+
+    >>> word_for_form(f"Use {hint('epsilon', 2)}.")
+    'Use another factor (How much to promise): 2.'
+    """
+
+    def label(field: str, value: str | None) -> str:
+        if field not in FORM_NAMES:
+            return word_for_command_line(hint(field, value))
+        return FORM_NAMES[field] if value is None else f"{FORM_NAMES[field]}: {value}"
+
+    return word_hints(sentence, label)
 
 
 def make_harmless(value: Any) -> Any:
@@ -35,7 +65,7 @@ def make_harmless(value: Any) -> Any:
     """
     if not isinstance(value, str) or isinstance(value, Markup):
         return value
-    return _LONG.sub(lambda word: shorten(word.group(), LONGEST), _replace_unseen(value))
+    return _LONG.sub(lambda word: shorten(word.group(), LONGEST), _replace_unseen(word_for_form(value)))
 
 
 def safe_picture(svg: str) -> Markup:

@@ -34,7 +34,7 @@ def _answer(line: Connection, task: str, arguments: Any) -> tuple[str, Any]:
     try:
         return DONE, TASKS[task](ProgressReporter(line), *arguments)
     except PrivacyFunnelError as error:
-        return FAILED, str(error)
+        return FAILED, error.sentence
     except MemoryError:
         return FAILED, "This needs more memory than there is. Group rare values or publish fewer columns."
     except (BrokenPipeError, KeyboardInterrupt):

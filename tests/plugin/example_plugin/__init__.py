@@ -6,8 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray
-from privacyfunnel.designs.builders import design_randomised_response
-from privacyfunnel.designs.methods import Design, Method, Options
+from privacyfunnel.designs.methods import Design, Method, Options, design_randomised_response
 from privacyfunnel.errors import ParameterError
 from privacyfunnel.model.comparisons import GroupPairs
 from privacyfunnel.model.joint import Joint

@@ -9,13 +9,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 
+from privacyfunnel.formatting import facts_html
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.protocols.channel_protocol import Protocol
 from privacyfunnel.model.protocols.sparse_protocol import SparseProtocol
 from privacyfunnel.model.uses.use import Information, Use
-from privacyfunnel.notebook_html import facts_html
 
 LARGEST_PROBLEM = 5000  # inputs of an optimum; beyond that the atoms alone fill the memory …
 LARGEST_DIVIDED = 20_000  # … but for information by values alone, solved by blocks: the most that was ever measured

@@ -107,7 +107,7 @@ class DesignSample:
     @classmethod
     def draw(cls, model: TreeModel, promise: Promise, classes: int) -> DesignSample:
         """Draw records, or list them where they are few, and classify them."""
-        events = SecretEvents.from_promise(promise, len(model.shares), len(model.attributes))
+        events = SecretEvents.from_promise(promise, model)
         simulated = 0 if can_list(model, DESIGN_RECORDS) else DESIGN_RECORDS
         parts = (
             simulate_records(model, events, KeyStream.from_seed(SEEDS[0]), 0, simulated)

@@ -39,7 +39,8 @@ def bound_real_share(mechanism: RealOrSynthetic) -> float:
     """
     model, pairs = mechanism.model, len(mechanism.events.pairs)
     classes = min(MOST_CLASSES, math.isqrt(MOST_ENTRIES // (pairs + 1)))
-    sample = DesignSample.draw(model, mechanism.promise.table_promise, classes)
+    promise = mechanism.promise
+    sample = DesignSample.draw(model, promise if promise.odds is None else promise.table_promise, classes)
     prices = _choose_multipliers(sample)
     listed = can_list(model)
     if listed:

@@ -10,7 +10,7 @@ from privacyfunnel.engine.bounds.side_channels import ConditionalEntropyBound, R
 from privacyfunnel.engine.clock import Clock, now
 from privacyfunnel.engine.driver import DualBound
 from privacyfunnel.engine.problem import Problem, Proof
-from privacyfunnel.engine.reductions.relaxations import SecretGroups, group_secrets, merge_similar
+from privacyfunnel.engine.reductions import SecretGroups, group_secrets, merge_similar
 from privacyfunnel.engine.settings import SETTINGS
 
 

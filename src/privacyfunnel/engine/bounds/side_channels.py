@@ -163,8 +163,7 @@ class SideChannels:
         finest = np.eye(n)[-1]
         programme = Programme()
         programme.add_rows(low, np.full(len(low), INF))
-        at, row = np.nonzero(rows[:, 1:].T)  # nothing is left open about nothing
-        programme.add_columns(finest[1:], np.searchsorted(at, np.arange(n - 1)), row, rows[row, at + 1])
+        programme.add_dense_columns(finest[1:], rows[:, 1:].T)  # nothing is left open about nothing
         weights = np.zeros((n, n))
         if not programme.run():
             return 0.0, weights

@@ -6,16 +6,7 @@ feasible (a variable sits at the bound that its reduced cost prefers) and every 
     y·b + Σ_j min(d_j l_j, d_j u_j)   with   d = c - y A,
 
 which holds for *any* multipliers y. It is evaluated from that formula, so a wrong pivot can only weaken it, never
-make it false, and neither can a clock that ends it early. All programmes may share one A, or have one each.
-
-Many small linear programmes with more rows than unknowns: min c·x subject to x_B = T x_N, l <= x <= u.
-
-A polytope of d unknowns and m rows has d + m variables, of which d are chosen and the m others follow from them. Where
-d is the smaller number, the table T of how these follow (m × d) is all there is to hold: the dual simplex method with
-long steps (as above) changes one line and one column of it at a time, for all programmes in lock step, and the next
-programmes over the same polytopes begin with the tables of the last ones.
-
-Nothing is proved here. What rounding has spoilt is seen by whoever puts x into the rows, and begun afresh.
+make it false, and neither can a clock that ends it early.
 """
 
 from __future__ import annotations
@@ -34,13 +25,12 @@ from privacyfunnel.engine.settings import SETTINGS
 class Programmes:
     """k programmes, and a basis to start each from."""
 
-    matrix: FloatArray  # (m, n), or (g, m, n) where `which` says whose each is
-    rhs: FloatArray  # (m,), or (g, m)
+    matrix: FloatArray  # (m, n)
+    rhs: FloatArray  # (m,)
     cost: FloatArray  # (k, n)
     low: FloatArray  # (k, n)
     high: FloatArray  # (k, n)
     basis: IntArray  # (k, m)
-    which: IntArray | None = None  # (k,), the matrix of each programme
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,41 +42,6 @@ class BatchSolution:
     basis: IntArray  # (k, m)
     multipliers: FloatArray  # (k, m), the last y
     optimal: BoolArray  # (k,)
-
-
-class _Matrices:
-    """A, of all programmes or of each, for those that are still worked on."""
-
-    def __init__(self, programmes: Programmes) -> None:
-        A, which = programmes.matrix, programmes.which
-        self._shared = which is None
-        self._A, self._rhs = A, programmes.rhs
-        # A column of A is contiguous here.
-        self._columns = A.T if self._shared else np.ascontiguousarray(A.transpose(0, 2, 1))
-        self._which = np.zeros(len(programmes.cost), dtype=np.int64) if which is None else which
-
-    def keep(self, which: BoolArray) -> None:
-        self._which = self._which[which]
-
-    def columns(self, j: IntArray) -> FloatArray:
-        """Column(s) j of each: (k,) gives (k, m), (k, i) gives (k, i, m)."""
-        if self._shared:
-            return np.asarray(self._columns[j])
-        return np.asarray(self._columns[self._which if j.ndim == 1 else self._which[:, None], j])
-
-    def multiply_left(self, y: FloatArray) -> FloatArray:
-        """y A."""
-        return np.asarray(y @ self._A if self._shared else np.matmul(y[:, None, :], self._A[self._which])[:, 0])
-
-    def residual(self, x: FloatArray) -> FloatArray:
-        """b − A x."""
-        if self._shared:
-            return np.asarray(self._rhs - x @ self._A.T)
-        return np.asarray(self._rhs[self._which] - np.matmul(self._A[self._which], x[:, :, None])[:, :, 0])
-
-    def rhs_product(self, y: FloatArray) -> FloatArray:
-        """y·b."""
-        return np.asarray(y @ self._rhs if self._shared else np.einsum("ij,ij->i", y, self._rhs[self._which]))
 
 
 def inverses(bases: FloatArray) -> FloatArray:
@@ -141,7 +96,7 @@ def solve(programmes: Programmes, cutoff: FloatArray | None = None, deadline: fl
         rows, leave = live.rows[:, 0], np.argmax(score, axis=1)
         feasible = score[rows, leave] <= 0.0
         rho = live.binv[rows, leave]
-        alpha = live.A.multiply_left(rho)
+        alpha = rho @ live.A
         along = alpha * np.where(above[rows, leave] > 0, 1.0, -1.0)[:, None]
         along[live.rows, live.basis] = 0.0
         # A row that misses its bound by no more than rounding proves nothing: then others must be looked at as well.
@@ -150,7 +105,7 @@ def solve(programmes: Programmes, cutoff: FloatArray | None = None, deadline: fl
         stuck = np.flatnonzero(~feasible & ~blocked)
         if stuck.size:
             empty = _is_infeasible(
-                alpha[stuck], live.A.rhs_product(rho)[stuck], live.low[stuck], live.high[stuck], margin[stuck]
+                alpha[stuck], (rho @ live.rhs)[stuck], live.low[stuck], live.high[stuck], margin[stuck]
             )
             out.bound[live.number[stuck[empty]]] = np.inf
         last = pivots == most or now() >= deadline
@@ -170,7 +125,7 @@ class _ActiveBatch:
     """The programmes that are still worked on, with their bases and the inverses of these."""
 
     def __init__(self, programmes: Programmes) -> None:
-        self.A = _Matrices(programmes)
+        self.A, self.rhs, self._columns = programmes.matrix, programmes.rhs, programmes.matrix.T
         self.number = np.arange(len(programmes.cost))
         self.cost, self.low, self.high = programmes.cost, programmes.low, programmes.high
         self.span = programmes.high - programmes.low
@@ -179,10 +134,9 @@ class _ActiveBatch:
         self.refresh()
 
     def refresh(self) -> None:
-        self.binv = inverses(self.A.columns(self.basis).transpose(0, 2, 1))
+        self.binv = inverses(self._columns[self.basis].transpose(0, 2, 1))
 
     def keep(self, which: BoolArray) -> None:
-        self.A.keep(which)
         self.number, self.cost = self.number[which], self.cost[which]
         self.low, self.high, self.span = self.low[which], self.high[which], self.span[which]
         self.basis, self.binv = self.basis[which], self.binv[which]
@@ -191,12 +145,12 @@ class _ActiveBatch:
     def solution(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """Multipliers, reduced costs, the basic solution, and the bound that the multipliers give."""
         y = np.matmul(self.cost[self.rows, self.basis][:, None, :], self.binv)[:, 0]
-        d = self.cost - self.A.multiply_left(y)
+        d = self.cost - y @ self.A
         x = np.where(d >= 0, self.low, self.high)
-        bound = self.A.rhs_product(y) + np.einsum("ij,ij->i", d, x)
+        bound = y @ self.rhs + np.einsum("ij,ij->i", d, x)
         x[self.rows, self.basis] = 0.0
         d[self.rows, self.basis] = 0.0
-        x[self.rows, self.basis] = np.matmul(self.binv, self.A.residual(x)[:, :, None])[:, :, 0]
+        x[self.rows, self.basis] = np.matmul(self.binv, (self.rhs - x @ self.A.T)[:, :, None])[:, :, 0]
         return y, d, x, bound
 
     def excess(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -211,7 +165,7 @@ class _ActiveBatch:
         WORK.pivots += len(leave)
         WORK.entries += self.cost.size * self.basis.shape[1]
         self.basis[rows, leave] = enter
-        w = np.matmul(self.binv, self.A.columns(enter)[:, :, None])[:, :, 0]
+        w = np.matmul(self.binv, self._columns[enter][:, :, None])[:, :, 0]
         pivot_row = rho / w[rows, leave][:, None]
         w[rows, leave] -= 1.0
         self.binv = self.binv - w[:, :, None] * pivot_row[:, None, :]
@@ -250,94 +204,3 @@ def _is_infeasible(
     least = np.minimum(alpha * low, alpha * high).sum(axis=1)
     most = np.maximum(alpha * low, alpha * high).sum(axis=1)
     return np.asarray((least > aim + margin) | (most < aim - margin))
-
-
-@dataclass(slots=True, eq=False)
-class Tableaus:
-    """k tables x_B = T x_N, and the variables that each line and each column of them is; they change in place."""
-
-    table: FloatArray  # (k, m, d)
-    basic: IntArray  # (k, m)
-    nonbasic: IntArray  # (k, d)
-
-    @classmethod
-    def from_rows(cls, rows: FloatArray) -> Tableaus:
-        """For polytopes l <= (v, rows·v) <= u, a table (m, d) each: the d unknowns are chosen, their rows follow."""
-        k, m, d = rows.shape
-        return cls(rows, np.tile(np.arange(d, d + m), (k, 1)), np.tile(np.arange(d), (k, 1)))
-
-    def __getitem__(self, which: IntArray | BoolArray) -> Tableaus:
-        return Tableaus(self.table[which], self.basic[which], self.nonbasic[which])
-
-    def store(self, which: IntArray, others: Tableaus) -> None:
-        """Put others in the places of some."""
-        self.table[which], self.basic[which], self.nonbasic[which] = others.table, others.basic, others.nonbasic
-
-    def exchange(self, leave: IntArray, enter: IntArray) -> None:
-        """Choose the variable of line `leave` in each, and let that of column `enter` follow."""
-        k = np.arange(len(leave))
-        WORK.pivots += len(leave)
-        WORK.entries += self.table.size
-        column = self.table[k, :, enter]
-        line = self.table[k, leave] / -column[k, leave][:, None]
-        line[k, enter] = 1.0 / column[k, leave]
-        self.table[k, :, enter] = 0.0
-        self.table += column[:, :, None] * line[:, None, :]
-        self.table[k, leave] = line
-        self.basic[k, leave], self.nonbasic[k, enter] = self.nonbasic[k, enter], self.basic[k, leave]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class TableauSolution:
-    """Where each programme ended: a vertex, its table, and whether it is the cheapest one."""
-
-    x: FloatArray  # (k, d + m)
-    tableaus: Tableaus
-    optimal: BoolArray
-
-
-def minimise_tableaus(start: Tableaus, cost: FloatArray, low: FloatArray, high: FloatArray) -> TableauSolution:
-    """The x that minimises each cost (k, d + m) between its bounds, from these tables on."""
-    number = np.arange(len(cost))
-    live = start[number]  # a copy
-    ended = TableauSolution(np.zeros(cost.shape), start[number], np.zeros(len(cost), dtype=np.bool_))
-    k = number[:, None]
-    reduced = cost[k, live.nonbasic] + np.matmul(cost[k, live.basic][:, None, :], live.table)[:, 0]
-    for pivots in range(1, SETTINGS.lp.most_pivots + 1):
-        k = number[:, None]
-        least, most = low[k, live.nonbasic], high[k, live.nonbasic]
-        x_chosen = np.where(reduced < 0, most, least)
-        x_basic = np.matmul(live.table, x_chosen[:, :, None])[:, :, 0]
-        above = x_basic - high[k, live.basic]
-        broken = np.maximum(above, low[k, live.basic] - x_basic)
-        # Steepest edge, measured in the variables that are chosen.
-        score = np.where(broken > SETTINGS.tolerance.feasible, broken * broken, 0.0)
-        score /= 1.0 + np.einsum("kij,kij->ki", live.table, live.table)
-        if pivots > SETTINGS.lp.random_after:
-            score *= np.random.default_rng(pivots).random(score.shape)
-        row = np.arange(len(number))
-        leave = np.argmax(score, axis=1)
-        feasible = score[row, leave] <= 0.0
-        side = np.where(above[row, leave] > 0, 1.0, -1.0)
-        along = live.table[row, leave] * -side[:, None]
-        enter, blocked = ratio_test(reduced, along, most - least, broken[row, leave] - margins(along))
-        finished = feasible | ~blocked
-        if pivots == SETTINGS.lp.most_pivots:
-            finished[:] = True
-        if finished.any():
-            done = number[finished]
-            ended.x[done[:, None], live.nonbasic[finished]] = x_chosen[finished]
-            ended.x[done[:, None], live.basic[finished]] = x_basic[finished]
-            ended.tableaus.store(done, live[finished])
-            ended.optimal[done] = feasible[finished]
-            going = ~finished
-            number, live, reduced = number[going], live[going], reduced[going]
-            if not len(number):
-                break
-            leave, enter, side, along = leave[going], enter[going], side[going], along[going]
-            row = np.arange(len(number))
-        step = reduced[row, enter] / along[row, enter]
-        reduced = reduced - step[:, None] * along
-        reduced[row, enter] = -side * np.maximum(step, SETTINGS.tolerance.tiny)
-        live.exchange(leave, enter)
-    return ended

@@ -10,7 +10,7 @@ solved in a thread of its own: what comes before and between the steps, presolvi
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -144,6 +144,11 @@ class Programme:
             np.asarray(entries, dtype=np.float64),
         )
 
+    def add_dense_columns(self, costs: FloatArray, entries: FloatArray) -> None:
+        """Columns of at least 0, whose entries are the rows of a matrix; those that are 0 are left out."""
+        column, row = np.nonzero(entries)
+        self.add_columns(costs, np.searchsorted(column, np.arange(len(entries))), row, entries[column, row])
+
     def set_costs(self, costs: FloatArray) -> None:
         k = len(costs)
         self._highs.changeColsCost(k, np.arange(k, dtype=np.int32), np.asarray(costs, dtype=np.float64))
@@ -176,6 +181,20 @@ class Programme:
         WORK.iterations += iterations
         WORK.entries += int(iterations * touched)
         return bool(self._highs.getModelStatus() == highspy.HighsModelStatus.kOptimal)
+
+    def run_afresh(self, deadline: float = np.inf, settings: Sequence[tuple[str, object]] = ()) -> bool:
+        """Solve; where the last basis leads nowhere, from nothing, and then with each of these settings as well."""
+        if self.run(deadline):
+            return True
+        for setting in settings or (None,):
+            if self.late:
+                return False
+            self.clear_basis()
+            if setting is not None:
+                self.set_option(*setting)
+            if self.run(deadline):
+                return True
+        return False
 
     @property
     def is_infeasible(self) -> bool:

@@ -83,8 +83,10 @@ def split_by_actions(
     programme = Programme(presolve="choose")
     programme.add_rows(np.concatenate(low), np.concatenate(high))
     programme.add_columns(costs, matrix.indptr[:-1], matrix.indices, matrix.data)
-    if not _solve(programme, deadline):
-        return None
+    if not programme.run_afresh(deadline, RETRIES):
+        if programme.late:
+            return None
+        raise SolverError(f"A programme of actions must be solved; HiGHS said {programme.status}. Report this.")
     chance = programme.solution.reshape(k, d + own)[:, :d]
     chance = np.where(chance > SETTINGS.tolerance.solved, chance, 0.0)
     multipliers = programme.multipliers
@@ -118,19 +120,6 @@ def direct_action_split(problem: Problem, action: IntArray, count: int, *, share
     np.add.at(taken, action, (weights * needed)[:, None] * p)
     taken[action, np.arange(p.size)] += weights * (1 - needed)
     return np.asarray(taken / taken.sum(axis=0) * p)
-
-
-def _solve(programme: Programme, deadline: float) -> bool:
-    """Whether it was solved in time."""
-    for option, setting in (None, None), *RETRIES:
-        if option is not None:
-            programme.clear_basis()
-            programme.set_option(option, setting)
-        if programme.run(deadline):
-            return True
-        if programme.late:
-            return False
-    raise SolverError(f"A programme of actions must be solved; HiGHS said {programme.status}. Report this.")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

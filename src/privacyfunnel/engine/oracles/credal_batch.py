@@ -1,7 +1,7 @@
 r"""Sets of priors over few inputs: linear minima in batches, by rows that arrive where an atom breaks them.
 
 Rows are found by sorting and never written down, so that programmes are as small as there are inputs (`solve` below).
-Over many inputs that takes too many of them: credal.py writes the sets out instead.
+Over many inputs that takes too many of them: constraint_oracle.py writes the sets out instead.
 
 Many linear programmes over sets of priors at once: min c·v subject to Σ v = 1, l <= v <= u, and all their rules.
 

@@ -9,7 +9,7 @@ Every pair of members P of A and R of B is a row that allowed atoms keep,
 
 and the greedy ones are the row that f breaks most.
 
-The rules of sets of priors as rows of one linear programme: all multiples of allowed atoms (credal.py).
+The rules of sets of priors as rows of one linear programme: all multiples of allowed atoms (constraint_oracle.py).
 
 A rule α h_A(f) ≤ β l_B(f), f = v / p, holds iff there are numbers above h_A and below l_B between which it holds, and
 for a box cut by the simplex

@@ -1,7 +1,7 @@
 """Proof by branch and bound that no allowed atom has reduced cost below a target: boxes, the worst first.
 
-A relaxation (chords.py, class_cones.py, products.py, entropic.py) bounds and cuts boxes. Here is what they share: the
-queue of open boxes, the clock, the atoms met, and the bound that holds at the end.
+A relaxation (chords.py, class_cones.py, products.py, masters/average.py) bounds and cuts boxes. Here is what they
+share: the queue of open boxes, the clock, the atoms met, and the bound that holds at the end.
 """
 
 import heapq

@@ -90,7 +90,7 @@ class ProductProgramme:
         self._begin(entries, goal)
         one, other, second = first.one, first.other, first.second
         S = self._product_entries(one, other)
-        self._add(S)
+        self._programme.add_dense_columns(np.zeros(len(S)), S)
         if first.basis is not None:
             self._programme.set_basis(first.basis)
         known = np.zeros((len(rows),) * 2, dtype=bool)
@@ -106,10 +106,10 @@ class ProductProgramme:
                     break
                 known[new] = True
                 products = self._product_entries(rows[new[0]], rows[new[1]])
-                self._add(products)
+                self._programme.add_dense_columns(np.zeros(len(products)), products)
                 S = np.concatenate([S, products])
                 one, other = np.concatenate([one, rows[new[0]]]), np.concatenate([other, rows[new[1]]])
-            if not self._run():
+            if not self._programme.run_afresh():  # no error: bounds come from the formula
                 return ProductBound(best, rows, WarmStart(first.one, first.other))
             before, best = best, min(best, self._upper_bound(entries, np.maximum(self._programme.solution[1:], 0.0), S))
             if best <= goal:
@@ -149,18 +149,6 @@ class ProductProgramme:
             -np.ones(at.size),
             low=np.array([goal - abs(goal) * SETTINGS.proofs.product_floor]),
         )
-
-    def _add(self, products: FloatArray) -> None:
-        row, entry = np.nonzero(products)
-        starts = np.searchsorted(row, np.arange(len(products)))
-        self._programme.add_columns(np.zeros(len(products)), starts, entry, products[row, entry])
-
-    def _run(self) -> bool:
-        """Solve, afresh where the last basis leads nowhere. A failure is no error: bounds come from the formula."""
-        if self._programme.run():
-            return True
-        self._programme.clear_basis()
-        return self._programme.run()
 
 
 def find_violated_pairs(

@@ -52,10 +52,9 @@ class SubspaceOracle:
         self._prior = prior / prior.max()
         d, m = entries.shape
         by_input = np.column_stack([self._prior, entries / np.abs(entries).max(axis=0)])
-        column, row = np.nonzero(by_input)
         self._programme = Programme(simplex_strategy=DUAL)
         self._programme.add_rows(np.eye(1, m + 1)[0], np.append(1.0, np.full(m, INF)))
-        self._programme.add_columns(np.zeros(d), np.searchsorted(column, np.arange(d)), row, by_input[column, row])
+        self._programme.add_dense_columns(np.zeros(d), by_input)
 
     def cheapest(self, cost: FloatArray, deadline: float = np.inf) -> FloatArray | None:
         """The atom that minimises cost·v; None if these inputs make no atom, or time ran out."""

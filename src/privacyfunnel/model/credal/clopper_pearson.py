@@ -300,7 +300,11 @@ OUTWARD_MARGIN = 2.0**-30  # of a bound
 
 @dataclass(frozen=True, slots=True)
 class OutwardBounds:
-    """Bounds from the rows themselves, in floats."""
+    """Bounds from the rows themselves in floats, rounded outwards: for statements, and never for a certificate.
+
+    Floats give the bounds to some 12 digits. Every bound is moved outwards by 2⁻³⁰ of itself, and to a multiple of
+    2⁻⁴⁰ beyond, so that it lies outside the exact one as long as nine digits are right. Nothing proves that they are.
+    """
 
     def box(self, counts: IntArray, level: Fraction) -> tuple[IntArray, IntArray]:
         """Lower and upper bounds on the share of each cell of an event; each bound fails with chance `level`."""

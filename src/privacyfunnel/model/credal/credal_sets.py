@@ -22,13 +22,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
+from typing import Protocol as Shape
 
 import numpy as np
 
 from privacyfunnel.arrays import BoolArray, FloatArray, IntArray
 from privacyfunnel.errors import DistributionError
-from privacyfunnel.model.comparisons import EVERYBODY, Leak, Secrets
+from privacyfunnel.model.comparisons import EVERYBODY, Comparisons, Leak, Secrets
 from privacyfunnel.model.credal.clopper_pearson import SCALE
+from privacyfunnel.model.joint import Joint
 
 Known = tuple[tuple[int, int], ...]  # (attribute, label) pairs that an attacker knows
 
@@ -148,3 +150,19 @@ def _secret_numbers(held: BoolArray) -> Secrets:
 
 def _safe_ratio(part: FloatArray, whole: FloatArray) -> FloatArray:
     return np.divide(part, whole, out=np.ones_like(whole), where=whole > 0)
+
+
+class Comparable(Shape):
+    """What a promise and an information measure need of a sanitisation protocol, of whatever shape."""
+
+    @property
+    def sees_secret(self) -> bool: ...
+
+    def worst(self, comparisons: Comparisons) -> Leak:
+        """The output and pair of events with the largest log-ratio."""
+
+    def worst_credal_leak(self, sets: CredalSets) -> Leak:
+        """The same where only a set of distributions is known for each event: the largest over all their members."""
+
+    def mutual_information(self, joint: Joint) -> float:
+        """I(X;Y) in nats."""

@@ -163,8 +163,12 @@ def measure_edges(
     source: Callable[[Fraction], NoiseSource],
     fixed: Sequence[Edge] = (),
     totals: IntArray | None = None,
+    first: Sequence[int] = (),
 ) -> TreeMeasurement:
-    """What is measured after n(s, x_j), and n(s) where there are `totals`: edges, and the table of each."""
+    """What is measured after n(s, x_j), and n(s) where there are `totals`: edges, and the table of each.
+
+    The `first` columns come before others of their tree.
+    """
     c, m, sizes = len(table.secret.labels), len(table.attributes), table.sizes
     candidates = [(i, j) for i, j in combinations(range(m), 2) if c * sizes[i] * sizes[j] <= MOST_TRIPLE_CELLS]
     noise = source(plan.rate)
@@ -174,7 +178,7 @@ def measure_edges(
         score_rate = score_noise.rate
         scores = score_pairs(table, candidates, estimate_margins(pairs, table.rows, noise_variance(noise.rate)))
         edges += choose_edges(m, fixed, candidates, scores, plan.edges, score_noise)
-    directed = _direct(m, edges)
+    directed = _direct(m, edges, first)
     triples = tuple(add_noise(table.count(edge, by_secret=True), noise) for edge in directed)
     chosen = len(edges) - len(fixed)
     return TreeMeasurement(table.rows, epsilon, pairs, directed, triples, noise.rate, score_rate, chosen, totals)
@@ -248,15 +252,15 @@ def _grow_forest(m: int, fixed: Sequence[Edge], candidates: Sequence[Edge], numb
     return found
 
 
-def _direct(m: int, edges: Sequence[Edge]) -> tuple[Edge, ...]:
-    """The edges away from a root in each tree, the column with most neighbours, parents first."""
+def _direct(m: int, edges: Sequence[Edge], first: Sequence[int] = ()) -> tuple[Edge, ...]:
+    """The edges away from a root in each tree, parents first: a column that comes `first`, or with most neighbours."""
     neighbours: list[list[int]] = [[] for _ in range(m)]
     for i, j in edges:
         neighbours[i].append(j)
         neighbours[j].append(i)
     directed: list[Edge] = []
     reached: set[int] = set()
-    for root in sorted(range(m), key=lambda j: -len(neighbours[j])):
+    for root in sorted(range(m), key=lambda j: (j not in first[:1], -len(neighbours[j]))):
         waiting = [root] if root not in reached else []
         reached.add(root)
         for parent in waiting:  # grows while it is walked

@@ -84,6 +84,15 @@ class PublishedModel:
         called = self.secrets
         return tuple(called[place.get(label, self.rest or 0)] for label in labels)
 
+    def group_counts(self, labels: Sequence[str], counts: IntArray) -> dict[str, IntArray]:
+        """The counts, a row per label, of each group that lists secrets, by what it is called."""
+        listed = {label for group in self.groups for label in group}
+        used = [s for s, at in enumerate(labels) if (self.rest is None or at in listed) and counts[s].any()]
+        rows: dict[str, IntArray] = {}
+        for s, name in zip(used, self.group_of([labels[s] for s in used]), strict=True):
+            rows[name] = rows.get(name, 0) + counts[s]
+        return rows
+
     def to_json(self) -> dict[str, Any]:
         """As it stands in a protocol file."""
         return {
@@ -151,6 +160,11 @@ class TableModel(PublishedModel):
         return fitted.shape == self.weights.shape and bool(
             (np.abs(fitted - self.weights) <= 1 + (ROUNDING - 1) * fitted).all()
         )
+
+    @property
+    def noise(self) -> float:
+        """The variance of the noise in all its counts; infinite where they are not stated."""
+        return math.inf if self.counts is None else float(self.counts.variance.sum())
 
     def joint(self, attributes: tuple[Attribute, ...], combos: IntArray, secret_name: str) -> Joint:
         """p̃ over these values."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 
@@ -80,8 +81,13 @@ def smooth_tree(
     return TreeModel.from_weights(secret, attributes, shares, seen.parents, tables)
 
 
-def check_zeros(attributes: Sequence[Attribute], zeros: Sequence[tuple[Label, Label]]) -> tuple[Edge, ...]:
-    """The pairs of columns that have impossible combinations; refuses those that no tree can have."""
+def check_zeros(
+    attributes: Sequence[Attribute], zeros: Sequence[tuple[Label, Label]], known: Sequence[int] = ()
+) -> tuple[Edge, ...]:
+    """The pairs of columns that have impossible combinations, and neighbours among those that are known.
+
+    Refuses those that no tree can have.
+    """
     places = {attribute.name: j for j, attribute in enumerate(attributes)}
     strange = [name for pair in zeros for name, _ in pair if name not in places]
     if strange:
@@ -89,7 +95,8 @@ def check_zeros(attributes: Sequence[Attribute], zeros: Sequence[tuple[Label, La
             f"An impossible combination names column '{strange[0]}', which is not published. Publish it, or leave it "
             "out there."
         )
-    edges = sorted({(min(i, j), max(i, j)) for i, j in ((places[one[0]], places[two[0]]) for one, two in zeros)})
+    together = [*((places[one[0]], places[two[0]]) for one, two in zeros), *pairwise(known)]
+    edges = sorted({(min(i, j), max(i, j)) for i, j in together})
     tabulate_zeros(attributes, published_zeros(attributes, zeros))
     refuse_circles(len(attributes), edges)
     return tuple(edges)

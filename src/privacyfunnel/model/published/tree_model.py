@@ -8,6 +8,7 @@ Every column j depends on the secret and on at most one other column π(j). All 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,6 +26,7 @@ CodeArray = NDArray[np.int32]
 BITS = 32
 UNIT = 1 << BITS
 MOST_FACTORS = 1 << 12  # 2m + c
+MOST_KNOWN = 64  # secrets times what is known
 MOST_CELLS = 1 << 22  # of a table that is listed exactly
 _CHUNK = 1 << 14  # records whose ratios are worked on together: they stay in the cache
 _FIRST_BITS = 8  # of a half word, by which most draws are settled
@@ -111,6 +113,33 @@ class TreeModel:
         for j in found:  # grows while it is walked
             found.extend(children.get(j, ()))
         return tuple(found)
+
+    def reveal(self, columns: Sequence[int]) -> TreeModel:
+        """The same model with (s, x_A) for the secret, A being these columns: numbered s · (combinations of A) + x_A.
+
+        Shares of (s, x_A) are rounded to multiples of 2^-32. Columns of A must depend on columns of A alone.
+        """
+        if any(self.parents[j] is not None and self.parents[j] not in columns for j in columns):
+            raise DistributionError("Columns that are known must depend on each other alone; these do not.")
+        shape = tuple(len(self.attributes[j].labels) for j in columns)
+        size, c = math.prod(shape), len(self.shares)
+        if c * size > MOST_KNOWN:
+            names = ", ".join(self.attributes[j].name for j in columns)
+            raise SizeError(
+                f"Neighbours who know columns are covered for at most {MOST_KNOWN} combinations of a secret and what "
+                f"is known; {c} groups of secrets and {names} have {c * size}. Name fewer columns, or coarser ones."
+            )
+        codes = dict(zip(columns, np.unravel_index(np.arange(size), shape), strict=True))
+        weights = np.repeat(self._floats[:, None], size, axis=1)
+        tables = [np.repeat(table, size, axis=0) for table in self.tables]
+        for j in columns:
+            parent = self.parents[j]
+            weights = weights * self.tables[j][:, 0 if parent is None else codes[parent], codes[j]] / UNIT
+            tables[j] = np.zeros_like(tables[j])
+            tables[j][np.arange(c * size), :, np.tile(codes[j], c)] = UNIT
+        shares = round_to_unit(np.maximum(weights.reshape(-1), 1.0 / UNIT))
+        secret = Attribute(self.secret.name, tuple(map(str, range(c * size))))
+        return TreeModel(secret, self.attributes, shares, self.parents, tuple(tables))
 
     # -- ratios ------------------------------------------------------------------------------------------------
 

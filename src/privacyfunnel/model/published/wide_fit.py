@@ -64,6 +64,7 @@ class WideFit:
     rest: int | None
     delta: Fraction
     few: int  # rows that a label needs about, to be found; 0 where labels were given
+    noise: float  # in rows: the standard deviation of that in every count
 
     def recode(self, table: CodedTable) -> CodedTable:
         """The rows by the labels and groups of the model: for their owner alone."""
@@ -79,15 +80,18 @@ def fit_wide_model(
     source: Callable[[Fraction], NoiseSource],
     given: tuple[bool, Sequence[str]],
     zeros: Sequence[tuple[Label, Label]] = (),
+    known: Sequence[str] = (),
 ) -> WideFit:
     """The model of a table for ε_c out of the whole ε.
 
     `given` says whether all labels of the secret are public, and of each column whether they are `GIVEN`, `BINNED` (the
     last is that of a missing number, of which it is not known whether any occurs), or to be `FOUND`. Pairs of labels in
-    `zeros` never occur together, as far as both are published; their columns are made parent and child.
+    `zeros` never occur together, as far as both are published; their columns are made parent and child. Columns that
+    are `known` come before all others in their tree, one after the other.
     """
     m, n = len(table.attributes), table.rows
-    fixed = check_zeros(table.attributes, zeros)
+    first = tuple(next(j for j, at in enumerate(table.attributes) if at.name == name) for name in known)
+    fixed = check_zeros(table.attributes, zeros, first)
     plan = NoisePlan.divide(epsilon, n, m, len(fixed), totals=1)
     noise = source(plan.rate)
     variance = noise_variance(noise.rate)
@@ -125,10 +129,12 @@ def fit_wide_model(
     attributes = tuple(Attribute(at.name, col.labels) for at, col in zip(table.attributes, columns, strict=True))
     coded = _recode(table, of_secret, secret, columns, attributes)
     impossible = tabulate_zeros(attributes, published_zeros(attributes, zeros))
-    measured = measure_edges(coded, tuple(pairs), plan, epsilon, source, fixed, totals)
+    measured = measure_edges(coded, tuple(pairs), plan, epsilon, source, fixed, totals, first)
     tree, rest = _smooth(measured, secret, attributes, None if given[0] else len(pools), impossible)
     delta = Fraction(0) if given[0] and FOUND not in given[1] else DELTA
-    return WideFit(tree, tuple(columns), tuple(named), rest, delta, tests.threshold(1) if delta else 0)
+    return WideFit(
+        tree, tuple(columns), tuple(named), rest, delta, tests.threshold(1) if delta else 0, math.sqrt(variance)
+    )
 
 
 class FewRowsError(Exception):

@@ -25,7 +25,7 @@ from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.protocols.sparse_protocol import SparseProtocol
 from privacyfunnel.names import current_label
-from privacyfunnel.release.domain_coding import column_bins, rest_merges
+from privacyfunnel.release.kept_counts import column_bins, rest_merges
 from privacyfunnel.tables.coding.bins import Bins
 from privacyfunnel.tables.coding.merges import Merge
 
@@ -142,10 +142,9 @@ def compose_releases(
     )
     joint = Joint.from_contingency(counted.contingency)
     laws = [_align_mechanism(joint, one) for _, one in sealed]
-    alone = tuple(composition_leak(joint, first.promise, [law]) for law in laws)
-    return ReleaseComposition(
-        first.promise, counted.rows, joint.secret_name, alone, composition_leak(joint, first.promise, laws)
-    )
+    promise = first.promise if first.promise.composable is None else first.promise.table_promise
+    alone = tuple(composition_leak(joint, promise, [law]) for law in laws)
+    return ReleaseComposition(promise, counted.rows, joint.secret_name, alone, composition_leak(joint, promise, laws))
 
 
 def _stated_bins(sealed: Sequence[SealedProtocol]) -> dict[str, Bins]:

@@ -21,6 +21,7 @@ from privacyfunnel.mechanisms.real_or_synthetic import RealOrSynthetic
 from privacyfunnel.mechanisms.sealing import SealedProtocol, exact_worst_leak
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import SRLIP
+from privacyfunnel.names import format_names
 from privacyfunnel.release.design import DesignResult
 from privacyfunnel.release.findings.attacker_leaks import (
     ClassifierLeak,
@@ -124,6 +125,9 @@ def _believers(sealed: SealedProtocol) -> list[Attacker]:
         whose = f"Promised, {most}, on the integers that the draw used."
         who = "somebody who knows the table's exact frequencies"
         found = [Attacker(FREQUENCIES, who, total, sealed.epsilon, whose)]
+    if sealed.promise.known_columns:
+        who = f"somebody who knows {format_names(sealed.promise.known_columns)} of a person, and believes the model"
+        found.append(Attacker("neighbours", who, total, certified, f"Promised, {most}."))
     if odds is not None:
         found.append(Attacker("robust", odds.people(prior), total, certified, f"Promised, {most}."))
     return found
@@ -228,7 +232,7 @@ class Findings:
         if not self._design.sealed.mechanism.lists_inputs:
             return None
         law, joint = self._on_table
-        return exact_worst_leak(law, self._design.sealed.promise.table_promise, joint).leak.epsilon
+        return exact_worst_leak(law, self._design.sealed.promise.unscaled, joint).leak.epsilon
 
     @cached_property
     def model_quality(self) -> str:

@@ -43,6 +43,8 @@ def measure_known_columns(mechanism: RealOrSynthetic, joint: Joint) -> SideChann
     drawn = mechanism.draw(own, KeyStream.from_seed(SEED + 1).rows(0, len(own)))
     worst, beyond, name = 0.0, -1.0, ""
     for j, attribute in enumerate(model.attributes):
+        if attribute.name in mechanism.promise.known_columns:
+            continue
         mass = model.marginal([j]).astype(np.float64)
         p_sv = mass / mass.sum()  # c × labels
         moved = np.zeros((len(attribute.labels), mechanism.classes, len(p_sv)))
@@ -54,6 +56,8 @@ def measure_known_columns(mechanism: RealOrSynthetic, joint: Joint) -> SideChann
         worst = max(worst, float(leak.max()))
         if share > beyond:
             beyond, name = share, attribute.name
+    if not name:
+        return SideChannel(worst, worst, "each column by itself is covered")
     limit = f"beyond the ε of records for {format_percent(beyond, up=True)} of rows"
     return SideChannel(worst, np.inf, f"each column by itself, on a trial draw; {limit} where {name} is known")
 

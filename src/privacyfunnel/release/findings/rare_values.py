@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacyfunnel.hints import hint
-from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.secret_merge import merge_secrets
+from privacyfunnel.model.joint import Joint, merge_secrets
 from privacyfunnel.names import OTHER, unique_label
 from privacyfunnel.release.design import DesignResult
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from privacyfunnel.errors import LedgerError
+from privacyfunnel.errors import LedgerError, ParameterError
 from privacyfunnel.formatting import format_epsilon
 from privacyfunnel.hints import hint
 from privacyfunnel.model.published.noisy_counts import check_design_epsilon
@@ -52,6 +53,20 @@ def record_noise(
         )
 
     return book.record_noise(mine, refuse=None if spec.again else refuse)
+
+
+@contextmanager
+def noise_counts(recorded: Sequence[object]) -> Iterator[None]:
+    """Say in a refusal that noise was drawn, where it was: who ran designs until one pleases would choose by it."""
+    try:
+        yield
+    except ParameterError as error:
+        if not recorded:
+            raise
+        raise ParameterError(
+            f"{error.sentence} Noise was drawn, and counts: the next run needs {hint('again')}; {hint('try_')} draws "
+            "none that counts."
+        ) from None
 
 
 def noise_statement(before: Sequence[Entry], now: str | float) -> str:

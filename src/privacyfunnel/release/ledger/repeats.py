@@ -46,6 +46,7 @@ class LedgerReport:
     replaced: tuple[Entry, ...] = ()  # releases of these rows that lay in the same place
     alike: tuple[Entry, ...] = ()  # releases of these rows that drew whoever did not change as this one does
     noise: tuple[Entry, ...] = ()  # the times that noise was drawn for the counts of these rows before
+    at_most: float | None = None  # ε of all together, where each of the others adds at most its A
 
     def add_replaced(self, entries: Sequence[Entry]) -> LedgerReport:
         """The same, and what lay in the same place."""
@@ -89,7 +90,10 @@ class LedgerReport:
         if self.together is None:
             return f"What they say together with this one is not known: {self.unknown}"
         found = self.together
-        return f"Together with this one they leak {found.promise.name} ε = {format_epsilon(found.composed.epsilon)}."
+        said = f"Together with this one they leak {found.promise.name} ε = {format_epsilon(found.composed.epsilon)}."
+        if self.at_most is None:
+            return said
+        return f"{said} Whoever believes the prior of this one learns at most ε = {format_epsilon(self.at_most)}."
 
 
 def make_entry(
@@ -111,7 +115,8 @@ def make_entry(
         protocol_file=str(protocol.path.resolve()),
         digest=protocol_digest(protocol.text.encode("utf-8")),
         protocol=protocol.text if len(protocol.text) <= MOST_TEXT else None,
-        promise=f"{sealed.promise.name} ε = {sealed.total_epsilon:g}",
+        promise=f"{sealed.promise.name} ε = {sealed.total_epsilon:g}"
+        + ("" if sealed.promise.composable is None else f", A = {sealed.promise.composable:g}"),
         order=outgoing.order_key,
         for_publication=sealed.for_publication and spec.seed is None and not trial,
         drawn="" if key is None or row_id is None else key.mark(salt[:SALT], sealed.digest, row_id),
@@ -156,16 +161,26 @@ def assess_repeats(
     repeats = tuple(entry for entry in others if entry.repeats(mine))
     alike = tuple(entry for entry in others if entry.draws_alike(mine))
     rest = tuple(entry for entry in others if entry not in (*repeats, *alike))
-    found, unknown = None, ""
+    found, unknown, at_most = None, "", None
     if repeats and not outgoing.bound_table.has_secret:
         unknown = outgoing.bound_table.unmeasured or f"these rows do not carry {' & '.join(mine.secret)}."
     elif repeats:
         try:
             protocols = [("this release", outgoing.sealed), *(_load_protocol(entry) for entry in repeats)]
+            at_most = _add_composable([sealed for _, sealed in protocols])
             found = compose_releases(protocols, outgoing.bound_table.encoding.table, bins, merges)
         except InputError as error:
             unknown = error.sentence
-    return LedgerReport(ledger, repeats, rest, found, unknown, alike=alike)
+    return LedgerReport(ledger, repeats, rest, found, unknown, alike=alike, at_most=at_most)
+
+
+def _add_composable(releases: Sequence[SealedProtocol]) -> float | None:
+    """ε of the first, A of every other, and all noise (docs/theory.md, Theorem 77); None where one has no A."""
+    limits = [sealed.promise.composable for sealed in releases[1:]]
+    if None in limits:
+        return None
+    noise = sum(sealed.design_epsilon or 0.0 for sealed in releases[1:])
+    return releases[0].total_epsilon + sum(limit or 0.0 for limit in limits) + noise
 
 
 def repeat_error(found: LedgerReport) -> LedgerError:

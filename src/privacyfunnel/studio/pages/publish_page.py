@@ -7,11 +7,11 @@ from typing import Any
 from starlette.responses import HTMLResponse, Response
 
 from privacyfunnel.errors import ParameterError
-from privacyfunnel.studio import repeat_scripts
 from privacyfunnel.studio.pages.page_definition import Form, PageRequest, StudioPage
 from privacyfunnel.studio.pages.promise_pages import solution, start_cost
 from privacyfunnel.studio.sessions import Session
 from privacyfunnel.studio.task_pool import DONE, FAILED, WORKING, Job
+from privacyfunnel.studio.tasks import publish_task
 
 REPORT = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'self'; sandbox"
 
@@ -51,8 +51,8 @@ def part(session: Session, job: Job) -> dict[str, Any]:
         "found": solution(session),
         "ticked": session.beside.get("ticked") == solution(session),
         "folder": choices.folder,
-        "command": repeat_scripts.format_command(choices.to_spec()),
-        "script": repeat_scripts.script(choices),
+        "command": publish_task.format_command(choices.to_spec()),
+        "script": publish_task.script(choices),
     }
 
 
@@ -88,11 +88,11 @@ async def report(asked: PageRequest) -> Response:
 
 
 async def script(asked: PageRequest) -> Response:
-    return _file(repeat_scripts.script(asked.session.choices), "text/x-python", "publish.py")
+    return _file(publish_task.script(asked.session.choices), "text/x-python", "publish.py")
 
 
 async def notebook(asked: PageRequest) -> Response:
-    return _file(repeat_scripts.notebook(asked.session.choices), "application/x-ipynb+json", "publish.ipynb")
+    return _file(publish_task.notebook(asked.session.choices), "application/x-ipynb+json", "publish.ipynb")
 
 
 def _file(text: str, kind: str, name: str) -> Response:

@@ -12,11 +12,13 @@ from privacyfunnel.studio.choices import KEEP, LEAVE, PUBLISH, ROLES, SECRET, Ch
 from privacyfunnel.studio.pages.page_definition import Form, PageRequest, StudioPage, wait_for
 from privacyfunnel.studio.sessions import Session
 from privacyfunnel.studio.task_pool import DONE, Job
+from privacyfunnel.tables.coding.bins import example_edges
 from privacyfunnel.tables.coding.coders import MOST_NUMBERS
 from privacyfunnel.tables.coding.exploration import DATES, NUMBERS, ColumnProfile
 from privacyfunnel.tables.coding.grouping_rules import PARTS
 from privacyfunnel.tables.readers.formats import Dialect
 
+READING = ("delimiter", "encoding", "decimal", "sheet")
 DELIMITERS = {",": "comma ,", ";": "semicolon ;", "\t": "tab", "|": "bar |"}
 ENCODINGS = ("utf-8", "windows-1252", "iso-8859-1", "utf-16")
 DECIMALS = {".": "point 3.5", ",": "comma 3,5"}
@@ -31,12 +33,14 @@ def take_table(session: Session, form: Form) -> None:
     path = form.get("path", "").strip()
     known = session.choices.source
     shown = "" if known is None or known.uploaded else str(known.path)
-    if path and path != shown:
+    if path and (path != shown or "delimiter" not in form):  # opened again, it is read anew
         choose_table(session, TableFile(Path(path).expanduser().absolute(), Path(path).name))
         return
     if "delimiter" in form:
-        delimiter, encoding, decimal = (form.get(name, "") or None for name in ("delimiter", "encoding", "decimal"))
-        session.change(dialect=Dialect(delimiter, encoding, decimal))
+        delimiter, encoding, decimal, sheet = (form.get(name, "") or None for name in READING)
+        row = form.get("header_row", "").strip()
+        header_row = int(row) if row.isdecimal() and 0 < len(row) < 7 and int(row) else None
+        session.change(dialect=Dialect(delimiter, encoding, decimal, sheet=sheet, header_row=header_row))
 
 
 def choose_table(session: Session, source: TableFile) -> None:
@@ -66,7 +70,6 @@ WARNINGS = {
     PUBLISH: "Published, randomised. The secret is protected; this column is not.",
     KEEP: "Published in clear for every row, and judged together with what else is published.",
 }
-USUAL = {NUMBERS: "quantiles:8", DATES: "month"}  # bins of many numbers or dates for which nobody asked for any
 
 
 def show_roles(session: Session) -> dict[str, Any]:
@@ -74,16 +77,20 @@ def show_roles(session: Session) -> dict[str, Any]:
 
 
 def usual_bins(at: ColumnProfile) -> str:
-    """What a column is cut into unless somebody says otherwise."""
-    return USUAL.get(at.kind, "") if at.distinct > MOST_NUMBERS or at.more else ""
+    """What many numbers or dates are cut into unless somebody says otherwise: at round edges, or by the month."""
+    if at.distinct <= MOST_NUMBERS and not at.more:
+        return ""
+    if at.kind == NUMBERS and at.bars is not None:
+        return example_edges(at.bars.low, at.bars.high)
+    return "month" if at.kind == DATES else ""
 
 
 def take_roles(session: Session, form: Form) -> None:
-    """Roles, bins and rare values by the number of the column: its name may be anything."""
+    """Roles, bins, and rare or public values by the number of the column: its name may be anything."""
     looked = _column_glances(session)
     if looked is None:
         return
-    roles, bins, rare = {}, {}, {}
+    roles, bins, rare, public = {}, {}, {}, []
     for i, at in enumerate(looked):
         role = form.get(f"role.{i}", LEAVE)
         roles[at.column] = role if role in ROLES else LEAVE
@@ -93,7 +100,9 @@ def take_roles(session: Session, form: Form) -> None:
         few = form.get(f"rare.{i}", "").strip()
         if few.isdecimal() and len(few) < 10 and int(few) > 1:
             rare[at.column] = int(few)
-    session.change(roles=roles, bins=bins, rare=rare)
+        if form.get(f"public.{i}") == "yes":
+            public.append(at.column)
+    session.change(roles=roles, bins=bins, rare=rare, public=tuple(public))
 
 
 def start_roles(session: Session) -> Job | None:
@@ -109,6 +118,7 @@ def roles_part(session: Session, job: Job) -> dict[str, Any]:
             "bins": choices.bins.get(at.column, "" if choices.roles else usual_bins(at)),
             "usual": usual_bins(at),
             "rare": choices.rare.get(at.column, ""),
+            "public": at.column in choices.public,
             "picture": pictures.bars_picture(at.column, at.bars) if at.bars is not None else None,
         }
         for at in job.result.columns

@@ -74,13 +74,8 @@ function roles(form) {
     if (["secret", "publish"].includes(target.value)) draw(form, column.dataset.column);
   });
   form.addEventListener("input", ({ target }) => {
-    const slider = target.dataset.quantiles, typed = target.dataset.bin;
-    const number = slider ?? typed;
+    const number = target.dataset.bin;
     if (number === undefined) return;
-    if (slider !== undefined) {
-      form.querySelector(`[data-bin="${slider}"]`).value = `quantiles:${target.value}`;
-      target.parentElement.querySelector("output").value = target.value;
-    }
     clearTimeout(soon);
     soon = setTimeout(() => draw(form, number), 200);
   });

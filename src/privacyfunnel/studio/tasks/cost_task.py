@@ -20,12 +20,14 @@ from privacyfunnel.formatting import format_percent
 from privacyfunnel.release.design import DesignResult, count_table, design_from_counts
 from privacyfunnel.release.kept_counts import count_kept
 from privacyfunnel.release.release import Release
-from privacyfunnel.release.release_run import ReleaseRun
+from privacyfunnel.release.sanitise import ReleaseRun
+from privacyfunnel.report.summary_lines import summary_lines
 from privacyfunnel.studio.choices import Choices
 from privacyfunnel.studio.pictures import LOOSE, Picture, ShareInterval, costs_picture, intervals_picture, is_small
 from privacyfunnel.studio.task_pool import ProgressReporter
 from privacyfunnel.tables.readers.table_files import open_table
 
+NOT_YET = ("Published", "Stays here", "Again", "Tried")  # of a summary, before anything is written
 MOST_LINES = 30  # values of a column that are drawn: the largest
 MOST_ACROSS, MOST_DOWN = 8, 16  # of a cross table that is shown
 MOST_CELLS = 2000  # of a cross table that is worked out
@@ -161,7 +163,7 @@ class Cost:
     """The protocol that would be published, and what is to be said of it."""
 
     best: Best
-    unchanged: float  # the share of rows that will show the value they had
+    lines: tuple[tuple[str, str], ...]  # protection, accuracy and warnings, as the command line says them
     not_promised: tuple[str, ...]
     advice: tuple[str, ...]
     worth: AnalystAccuracy  # to an analyst
@@ -194,18 +196,19 @@ def cost(say: ProgressReporter, choices: Choices) -> Cost:
             break
     assert found is not None
     say("doing", "measuring the release")
-    release = ReleaseRun.from_design(encoding, spec, found).release("")
+    release = ReleaseRun.from_design(encoding, spec, found).preview()
     solved = Cost(
         best=best,
-        unchanged=release.unchanged_expected,
+        lines=tuple(line for line in summary_lines(release) if line[0] not in NOT_YET),
         not_promised=release.not_promised_to_owner,
-        advice=tuple(filter(None, (release.sparse, *release.rare))),
+        advice=release.rare,
         worth=analyst_accuracy(release),
     )
     say("solved", solved)
-    say("doing", "solving the curve")
-    for picture in _curve(release):
-        say("curve", picture)
+    if choices.exact:  # the curve is about the table's own frequencies
+        say("doing", "solving the curve")
+        for picture in _curve(release):
+            say("curve", picture)
     return solved
 
 
@@ -232,7 +235,7 @@ def _best(found: DesignResult, limit: float | None, seconds: float) -> Best:
         reason=found.choice.reason,
         kept=sealed.information / sealed.entropy if sealed.entropy else 1.0,
         most=None if sealed.bound is None or not sealed.entropy else sealed.bound / sealed.entropy,
-        certified=sealed.epsilon,
+        certified=sealed.certified_total,
         use=worth.use.full_name,
         value=worth.value,
         bound=worth.bound,

@@ -56,7 +56,7 @@ def analyst(
         kept=kept,
         promise=sealed.promise.name,
         epsilon=sealed.promise.epsilon,
-        secret=" & ".join(sealed.domain.secret_columns),
+        secret=sealed.secret_text,
         csv=found.to_frame().write_csv(),
     )
 
@@ -109,7 +109,7 @@ def audit(
         return _matrix(rules, table, secret, publish)
     found = audit_protocol(rules, table, secret=secret, sanitised=sanitised)
     sealed = found.sealed
-    about = " & ".join(sealed.domain.secret_columns)
+    about = sealed.secret_text
     facts = [
         ("rows", f"{found.rows:,}"),
         ("promise", f"{sealed.promise.name} ε = {format_number(sealed.promise.epsilon)} about {about} holds"),

@@ -9,7 +9,7 @@ from privacyfunnel.audits.column_groups import measure_column_group
 from privacyfunnel.audits.scan import ColumnScan, Scan, scan
 from privacyfunnel.errors import InputError
 from privacyfunnel.formatting import format_factor, format_percent
-from privacyfunnel.model.belief_bounds import LARGEST
+from privacyfunnel.model.comparisons import LARGEST
 from privacyfunnel.names import format_names
 from privacyfunnel.studio.choices import PUBLISH, SECRET, Choices, TableFile
 from privacyfunnel.studio.task_pool import ProgressReporter
@@ -28,6 +28,7 @@ class TableOverview:
     rows: int
     columns: tuple[ColumnProfile, ...]
     found: Dialect | None  # of a text file
+    workbook: bool = False  # whether it may have several sheets
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ def look(say: ProgressReporter, source: TableFile, dialect: Dialect) -> TableOve
     found = None
     if isinstance(table, DelimitedTable):
         found = Dialect(table.delimiter, table.encoding, table.numbers.decimal)
-    return TableOverview(rows, columns, found)
+    return TableOverview(rows, columns, found, source.path.suffix.lower() == ".xlsx")
 
 
 def edges(say: ProgressReporter, source: TableFile, dialect: Dialect, column: str, how: str) -> ColumnBins:

@@ -203,9 +203,8 @@ class LabelCoder:
                 f"{hint('bins', f'{column}=values')}."
             )
         raise ColumnError(
-            f"{found} Bin them with {hint('bins', f'{column}={example_edges(min(finite), max(finite))}')} or "
-            f"{hint('bins', f'{column}=quantiles:8')}, or keep each with "
-            f"{hint('bins', f'{column}=values')}."
+            f"{found} Bin them with {hint('bins', f'{column}={example_edges(min(finite), max(finite))}')} or keep "
+            f"each with {hint('bins', f'{column}=values')}."
         )
 
 

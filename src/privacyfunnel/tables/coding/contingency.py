@@ -175,6 +175,13 @@ class Contingency:
     def combos(self) -> IntArray:
         return self.published.combos
 
+    def select_secret(self, number: int) -> "Contingency":
+        """The same rows counted by one of the secret columns alone."""
+        combos, position = distinct_rows(self.secret.combos[:, [number]])
+        weights = np.zeros((len(combos), self.weights.shape[1]), dtype=np.int64)
+        np.add.at(weights, position, self.weights)
+        return Contingency(freeze(weights), Variable((self.secret.codings[number],), freeze(combos)), self.published)
+
     def recode(self, published: Variable) -> "Contingency":
         """The same rows counted by other labels of the published columns, each of which has one."""
         becomes = recode_positions(self.published, published)

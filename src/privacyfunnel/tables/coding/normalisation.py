@@ -83,6 +83,9 @@ class _UnexpectedEntries:
         text, held = self._texts.most_common(1)[0]
         shown = text if held >= SHOWN_ROWS else ""
         such = f", most often '{shown[:SHOWN_LENGTH]}'" if shown else ", each of them in few rows"
+        if rule is not None and self.rows == rows and text.lstrip("-").replace(".", "", 1).isdecimal():
+            edges = hint("bins", f"{column}=0,10,20")
+            return ColumnError(f"column '{column}' must {must}; no row does. Numbers are cut at edges: {edges}.")
         return ColumnError(
             f"column '{column}' must {must}; {self.rows:,} of {rows:,} rows hold something else{such}. "
             f"{self._hint(shown, rule, numbers)}"

@@ -2,24 +2,160 @@
 
 Every reading asks anew, so nothing is held open while a protocol is made. The database is asked to answer in one and
 the same order, and not to write; what it answers otherwise the second time is noticed as a changed file would be.
+
+DuckDB files, read as Arrow batches.
+
+A query is one SELECT on a database that is open read-only and has no access to other files, extensions or the network.
 """
 
 from __future__ import annotations
 
 import hashlib
+import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from privacyfunnel.errors import ParameterError, TableError
+import polars as pl
+
+from privacyfunnel.errors import ColumnError, ParameterError, TableError
 from privacyfunnel.hints import hint
-from privacyfunnel.tables.databases.drivers import is_server_address, public_address
+from privacyfunnel.tables.databases.drivers import (
+    is_server_address,
+    missing_package_error,
+    not_one_select_error,
+    public_address,
+    query_error,
+    quote_identifier,
+    read_error,
+    read_frames,
+)
 from privacyfunnel.tables.readers.formats import DEFAULT_TEXT_FORMAT, Dialect, NumberFormat, TextFormat
 from privacyfunnel.tables.readers.table_interface import Table
 
 if TYPE_CHECKING:
     import polars as pl
+
+
+
+SQLITE_ROWS = 1 << 16
+NAMES_AND_GRAMMAR = ("no such ", "near ", "incomplete input", "ambiguous ", "unrecognized token")
+
+
+@dataclass(frozen=True, slots=True)
+class Sqlite:
+    """A file."""
+
+    path: Path
+
+    def columns(self, query: str) -> Mapping[str, str]:
+        with self._execute(f"select * from ({query}\n) as given limit 0") as answer:
+            return {name: quote_identifier(name) for name, *_ in answer.description}
+
+    def batches(self, query: str) -> Iterator[pl.DataFrame]:
+        with self._execute(query) as answer:
+            names = [name for name, *_ in answer.description]
+            while rows := answer.fetchmany(SQLITE_ROWS):
+                columns = zip(names, zip(*rows, strict=True), strict=True)
+                yield pl.DataFrame({name: _text_series(name, entries) for name, entries in columns})
+
+    @contextmanager
+    def _execute(self, query: str) -> Iterator[sqlite3.Cursor]:
+        connection = sqlite3.connect(f"{self.path.resolve().as_uri()}?mode=ro", uri=True)
+        try:
+            yield connection.execute(query)
+        except sqlite3.Error as error:
+            words = str(error)
+            if words.startswith(NAMES_AND_GRAMMAR):
+                raise query_error(f"'{self.path}'", words) from None
+            raise read_error(f"'{self.path}'") from None  # its text may quote rows
+        finally:
+            connection.close()
+
+
+def _text_series(column: str, entries: Sequence[str | float | bytes | None]) -> pl.Series:
+    if any(isinstance(entry, bytes) for entry in entries):
+        raise ColumnError(f"column '{column}' must hold text or numbers; it holds bytes. Leave it out of the query.")
+    texts = [entry if entry is None or isinstance(entry, str) else repr(entry) for entry in entries]
+    return pl.Series(texts, dtype=pl.String)
+
+
+BATCH_ROWS = 1 << 17
+CONFIG = {
+    "threads": 1,  # several give the rows of a join or a group in another order every time
+    "enable_external_access": False,  # a query or a view of the database must neither read nor write other files
+    "lock_configuration": True,
+}
+# Types that are read as they are; all others are read as the text that the database writes for them.
+PLAIN_TYPES = ("BOOLEAN", "VARCHAR", "DATE", "TIMESTAMP", "FLOAT", "DOUBLE", "DECIMAL")
+INTEGER_TYPES = tuple(f"{sign}{size}" for sign in ("", "U") for size in ("TINYINT", "SMALLINT", "INTEGER", "BIGINT"))
+
+
+@dataclass(frozen=True, slots=True)
+class DuckDB:
+    """A file."""
+
+    path: Path
+
+    def columns(self, query: str) -> Mapping[str, str]:
+        self._refuse_other_statements(query)
+        with self._execute(f"describe select * from ({query}\n) as given") as answer:
+            found = answer.fetchall()
+        return {
+            name: quote_identifier(name)
+            if kind.partition("(")[0] in (*PLAIN_TYPES, *INTEGER_TYPES)
+            else f"{quote_identifier(name)}::varchar as {quote_identifier(name)}"
+            for name, kind, *_ in found
+        }
+
+    def batches(self, query: str) -> Iterator[pl.DataFrame]:
+        with self._execute(query) as answer:
+            yield from read_frames(answer.to_arrow_reader(BATCH_ROWS), f"'{self.path}'")
+
+    @contextmanager
+    def _execute(self, query: str) -> Iterator[Any]:
+        duckdb = _duckdb(self.path)
+        try:
+            connection = duckdb.connect(self.path, read_only=True, config=CONFIG)
+        except duckdb.Error:
+            raise TableError(
+                f"'{self.path}' must be a DuckDB database that nobody writes to; it is damaged, of another version, or "
+                "open elsewhere. Close it there."
+            ) from None
+        try:
+            (statement,) = connection.extract_statements(query)
+            yield connection.sql(statement.query)
+        except (duckdb.CatalogException, duckdb.BinderException, duckdb.ParserException) as error:
+            raise query_error(f"'{self.path}'", str(error).partition("\n")[0]) from None
+        except duckdb.PermissionException:
+            raise TableError(
+                f"a query on '{self.path}' must read this database only; it or a view reads or writes other files. "
+                "Leave those out, or copy them into the database."
+            ) from None
+        except duckdb.Error:
+            raise read_error(f"'{self.path}'") from None
+        finally:
+            connection.close()
+
+    def _refuse_other_statements(self, query: str) -> None:
+        """Refuse a text that is not one SELECT by itself: within brackets it might close them."""
+        duckdb = _duckdb(self.path)
+        try:
+            kinds = [statement.type for statement in duckdb.extract_statements(query)]
+        except duckdb.Error as error:
+            raise query_error(f"'{self.path}'", str(error).partition("\n")[0]) from None
+        if kinds != [duckdb.StatementType.SELECT]:
+            raise not_one_select_error(f"'{self.path}'", len(kinds))
+
+
+def _duckdb(path: Path) -> Any:
+    try:
+        import duckdb
+    except ModuleNotFoundError:
+        raise missing_package_error(f"'{path}'", "duckdb", "duckdb") from None
+    return duckdb
 
 
 FILES = (".duckdb", ".ddb", ".sqlite", ".sqlite3", ".db")  # how the names of databases end
@@ -102,11 +238,11 @@ class Query:
         except OSError:
             raise TableError(f"there must be a database '{path}'; it cannot be read. Check the path.") from None
         if start.startswith(b"SQLite format 3\0"):
-            from privacyfunnel.tables.databases.sqlite import Sqlite
+            from privacyfunnel.tables.databases.query import Sqlite
 
             return Sqlite(path)
         if start[8:12] == b"DUCK":
-            from privacyfunnel.tables.databases.duck import DuckDB
+            from privacyfunnel.tables.databases.query import DuckDB
 
             return DuckDB(path)
         raise TableError(

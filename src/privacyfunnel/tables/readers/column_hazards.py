@@ -230,7 +230,7 @@ def _spellings(column: str, text: pl.Series) -> Iterator[Hazard]:
         yield Hazard(
             SPELLING,
             column,
-            f"{several:,} labels of '{column}' differ from another one only by case, blanks or accents: each is "
+            f"'{column}' has labels that differ only by case, blanks or accents ({several:,}): each is "
             "counted and protected by itself. Correct the table, or map them to one with "
             f"{hint('bins', f'{column}=map:groups.csv')}.",
             blocks=False,

@@ -12,7 +12,7 @@ from privacyfunnel.errors import TableError
 from privacyfunnel.names import unique_label
 from privacyfunnel.tables.readers.column_selection import require_columns
 from privacyfunnel.tables.readers.formats import DEFAULT_TEXT_FORMAT, PLAIN_NUMBERS, NumberFormat, TextFormat
-from privacyfunnel.tables.writers.column_buffers import rebuild_frame
+from privacyfunnel.tables.writers.table_writer import rebuild_frame
 
 BATCH_ROWS = 1 << 20  # a frame is in memory already
 SECRET = "secret"  # what a secret without a name is called

@@ -24,8 +24,9 @@ from privacyfunnel.tables.readers.column_selection import (
     find_header_row,
     require_columns,
     select_columns,
+    select_expression,
 )
-from privacyfunnel.tables.readers.formats import Dialect, NumberFormat, TextFormat
+from privacyfunnel.tables.readers.formats import DEFAULT_TEXT_FORMAT, PLAIN_NUMBERS, Dialect, NumberFormat, TextFormat
 
 BATCH_ROWS = 1 << 17
 MOST_SHEET_CELLS = 1 << 27  # up to the last row and column of a sheet: 4 GB once it is read
@@ -57,15 +58,9 @@ class ForeignTable:
 
     @classmethod
     def open(cls, path: Path, suffix: str, dialect: Dialect) -> ForeignTable:
-        """Read the file with the library that its format needs."""
-        library, read = READERS[suffix]
+        """Read the file by its format."""
         try:
-            rows, found = read(path, dialect)
-        except ModuleNotFoundError:
-            raise TableError(
-                f"'{path}' needs the package {library}, which is not installed. Install it with "
-                f"pip install {library}, or save the table as CSV or Parquet."
-            ) from None
+            rows, found = READERS[suffix](path, dialect)
         except PrivacyFunnelError:
             raise
         except Exception as error:  # every library has errors of its own; their text may quote the data
@@ -199,12 +194,70 @@ def _restore_integers(column: pl.Series) -> pl.Series:
 
 
 # What each end of a name needs to be installed, and who reads it.
-READERS: Mapping[str, tuple[str, Callable[[Path, Dialect], ForeignRows]]] = {
-    ".xlsx": ("fastexcel", _read_excel),
-    ".dta": ("pyreadstat", _labelled_reader("read_dta")),
-    ".sav": ("pyreadstat", _labelled_reader("read_sav")),
-    ".zsav": ("pyreadstat", _labelled_reader("read_sav")),
-    ".sas7bdat": ("pyreadstat", _labelled_reader("read_sas7bdat")),
-    ".jsonl": ("polars", _read_json),
-    ".ndjson": ("polars", _read_json),
+READERS: Mapping[str, Callable[[Path, Dialect], ForeignRows]] = {
+    ".xlsx": _read_excel,
+    ".dta": _labelled_reader("read_dta"),
+    ".sav": _labelled_reader("read_sav"),
+    ".zsav": _labelled_reader("read_sav"),
+    ".sas7bdat": _labelled_reader("read_sas7bdat"),
+    ".jsonl": _read_json,
+    ".ndjson": _read_json,
 }
+
+
+SLICE_ROWS = {"Parquet": 1 << 20, "Arrow": 1 << 23}  # record batches may be long, and a slice reads whole ones
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnarTable:
+    """A Parquet or Arrow IPC file whose footer has been read."""
+
+    path: Path
+    kind: str
+    columns: tuple[str, ...]
+    numbers: NumberFormat = PLAIN_NUMBERS  # how its columns of text write them
+    text_format: TextFormat = DEFAULT_TEXT_FORMAT
+
+    @property
+    def name(self) -> str:
+        return f"'{self.path}'"
+
+    @classmethod
+    def open(cls, path: Path, kind: str, numbers: NumberFormat = PLAIN_NUMBERS) -> ColumnarTable:
+        table = cls(path, kind, (), numbers)
+        try:
+            return cls(path, kind, tuple(table._scan().collect_schema().names()), numbers)
+        except (pl.exceptions.PolarsError, OSError) as error:
+            raise table._damage_error() from error
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
+        rows = 0
+        try:
+            for batch in self._parts(columns):
+                rows += batch.height
+                yield require_columns(batch, columns, self.name)
+        except (pl.exceptions.PolarsError, OSError) as error:
+            raise self._damage_error() from error
+        if rows == 0:
+            raise TableError(f"{self.name} must have rows; it has none.")
+
+    def _parts(self, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
+        # As one stream, polars would read a Parquet file ahead without bound, and keep all of an Arrow file mapped.
+        step = SLICE_ROWS[self.kind]
+        for start in range(0, self._scan().select(pl.len()).collect().item(), step):
+            yield from (
+                self._scan()
+                .select(select_expression(columns))
+                .slice(start, step)
+                .collect_batches(chunk_size=BATCH_ROWS)
+            )
+
+    def _scan(self) -> pl.LazyFrame:
+        if self.kind == "Parquet":
+            return pl.scan_parquet(self.path, glob=False)
+        return pl.scan_ipc(self.path, glob=False)
+
+    def _damage_error(self) -> TableError:
+        return TableError(
+            f"{self.name} must be a whole {self.kind} file; it is damaged or something else. Get a fresh copy."
+        )

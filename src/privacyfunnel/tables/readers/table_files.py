@@ -155,7 +155,7 @@ def _open(path: Path, dialect: Dialect) -> Table:
 
         meant = dialect.delimiter or DELIMITED[suffix]
         return DelimitedTable.open(path, replace(dialect, delimiter=meant))
-    from privacyfunnel.tables.readers.columnar import ColumnarTable
+    from privacyfunnel.tables.readers.foreign_files import ColumnarTable
 
     return ColumnarTable.open(path, "Parquet" if suffix in PARQUET else "Arrow", dialect.numbers)
 

@@ -17,7 +17,7 @@ from xml.sax.saxutils import escape, quoteattr
 import polars as pl
 
 from privacyfunnel.atomic_files import atomic_file
-from privacyfunnel.errors import OutputError, TableError
+from privacyfunnel.errors import OutputError
 from privacyfunnel.tables.readers.table_files import match_suffix
 from privacyfunnel.tables.readers.table_interface import Table
 
@@ -53,13 +53,8 @@ def write_foreign(
 
 
 def _write_statistics(path: Path, suffix: str, rows: pl.DataFrame, orders: Mapping[str, Sequence[str]]) -> None:
-    try:
-        import pyreadstat
-    except ImportError:
-        raise TableError(
-            f"{suffix} files need the package pyreadstat, which is not installed. Install it with pip install "
-            "'privacyfunnel[formats]', or write .xlsx."
-        ) from None
+    import pyreadstat
+
     names = variable_names(rows.columns)
     columns = dict(zip(names, rows.get_columns(), strict=True))
     labels: dict[str, dict[int | float, str]] = {}

@@ -1,25 +1,184 @@
-"""Batches of rows to a file, in a stream."""
+"""Batches of rows to a file, in a stream.
+
+Columns that leave, made anew from their values.
+
+A column in memory is more than its values. Text of polars and of Arrow is views into bytes that stay in the order of
+the table they were read from, however the rows are shuffled; categories are listed in the order in which they were met;
+what was set to missing may still lie under its mark. An Arrow file holds all of that. Parquet holds values that are not
+missing, in the order of the rows, and lists of those that occur, in that order as well: a column that was written as
+Parquet and read again says what its values say, and no more.
+
+Cells that a spreadsheet would take for a formula or a day, and how they are written so that it does not.
+
+A cell of text that begins with one of = + - @, a tab or a carriage return, and is no number, gets an apostrophe in
+front; so does one like 10-12, 3/5 or MARCH1, which Excel turns into a day for good. Whoever knows the labels of a
+column reads them back with or without it: a column in which that could be two labels is not written.
+"""
+
+from __future__ import annotations
 
 import codecs
 import gzip
 import io
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, TYPE_CHECKING, Any, cast
 
 import polars as pl
 from polars.io.plugins import register_io_source
 
-from privacyfunnel.errors import ColumnError
+from privacyfunnel.errors import ColumnError, ParameterError
 from privacyfunnel.hints import hint
-from privacyfunnel.tables.readers.column_selection import categories_to_text
+from privacyfunnel.tables.readers.column_selection import categories_to_text, drop_name
 from privacyfunnel.tables.readers.formats import ARROW, DEFAULT_TEXT_FORMAT, DELIMITED, PARQUET, TextFormat
-from privacyfunnel.tables.writers.column_buffers import rebuild
-from privacyfunnel.tables.writers.spreadsheet_guard import guard_formulas
+
+if TYPE_CHECKING:
+    import narwhals as nw
+
+
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+GUARD = "'"
+_NUMBER = r"^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$"
+_MONTH = "(?i:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-zA-Z]{0,6}"
+_DAY = rf"^ *(?:[0-9]{{1,2}} *[-/] *[0-9]{{1,4}}|[0-9]{{1,4}} *[-/ ]? *{_MONTH}|{_MONTH} *[-/ ]? *[0-9]{{1,4}}) *$"
+
+
+def is_like_a_day(text: str) -> bool:
+    """Whether a spreadsheet takes a text for a day, or a month, that it was not written as.
+
+    >>> [is_like_a_day(text) for text in ("10-12", "3/5", "Mar 1", "SEPT2", "2020-01-05", "10 to 12", "3-2-1", "Marx")]
+    [True, True, True, True, False, False, False, False]
+    """
+    return re.search(_DAY, text) is not None
+
+
+def refuse_unsafe(suffix: str, names: Sequence[str], labels: Sequence[Sequence[str]]) -> None:
+    """Refuse a table that could not be written safely, or whose labels could not be told apart afterwards."""
+    if suffix not in DELIMITED:
+        raise ParameterError(
+            f"{hint('excel_safe')} needs a text format; the table is written as {suffix}. Use "
+            f"{hint('format', 'csv')}, or leave out {hint('excel_safe')}."
+        )
+    for name in names:
+        if name.startswith(FORMULA):
+            raise ColumnError(
+                f"the name of a column must not begin with = + - @ to be safe in a spreadsheet; that of '{name}' does. "
+                "Rename it first."
+            )
+    for column in labels:
+        twice = sum(
+            f"{GUARD}{label}" in column for label in column if label.startswith(FORMULA) or is_like_a_day(label)
+        )
+        if twice:
+            raise ColumnError(
+                f"labels must differ in more than an apostrophe in front to be safe in a spreadsheet; {twice} do not. "
+                f"Rename them first, or leave out {hint('excel_safe')}."
+            )
+
+
+def guard_formulas(batch: pl.DataFrame) -> pl.DataFrame:
+    """The rows as they are safe in a spreadsheet.
+
+    >>> guard_formulas(pl.DataFrame({"a": ["=1+1", "-1", "7-8", "b", None], "b": [-1, 2, 3, 4, 5]}))["a"].to_list()
+    ["'=1+1", '-1', "'7-8", 'b', None]
+    """
+    return pl.DataFrame(
+        {column.name: _guard_column(column) if column.dtype == pl.String else column for column in batch.get_columns()}
+    )
+
+
+def strip_guards(text: pl.Series, labels: Sequence[str]) -> pl.Series:
+    """The labels that cells show, whether or not they were made safe."""
+    guards = {f"{GUARD}{label}": label for label in labels if label.startswith(FORMULA) or is_like_a_day(label)}
+    meant = {cell: label for cell, label in guards.items() if cell not in labels}
+    return text.replace(meant) if meant else text
+
+
+def _guard_column(column: pl.Series) -> pl.Series:
+    cell = pl.col("cell")
+    formula = cell.str.contains(_DAY) | (cell.str.head(1).is_in(FORMULA) & ~cell.str.contains(_NUMBER))
+    cells = drop_name(column).alias("cell").to_frame()
+    return cells.select(cell=pl.when(formula).then(pl.lit(GUARD) + cell).otherwise(cell))["cell"].alias(column.name)
+
+
+def rebuild(rows: pl.DataFrame) -> pl.DataFrame:
+    """The same rows in fresh buffers, categories as text.
+
+    >>> rebuild(pl.DataFrame({"a": ["x", None]}))["a"].to_list()
+    ['x', None]
+    """
+    return pl.DataFrame({column.name: _rebuild_column(column) for column in categories_to_text(rows).get_columns()})
+
+
+def rebuild_frame(frame: nw.DataFrame[Any]) -> nw.DataFrame[Any]:
+    """The same for a frame of any library, which keeps its types but for categories."""
+    import narwhals as nw
+
+    frame = frame.with_columns(
+        frame[name].cast(nw.String()) for name in frame.columns if frame[name].dtype in (nw.Categorical, nw.Enum)
+    )
+    native, backend = frame.to_native(), frame.implementation
+    if backend.is_polars():
+        native = rebuild(native)
+    elif backend.is_pyarrow():
+        for place, name in enumerate(frame.columns):
+            native = native.set_column(place, name, _rebuild_arrow(native.column(place), name))
+    elif backend.is_pandas_like():
+        native = native.copy(deep=False)
+        for name in frame.columns:
+            native[name] = _rebuild_extension(native[name], name)
+    return nw.from_native(native, eager_only=True)
+
+
+def _rebuild_column(column: pl.Series) -> pl.Series:
+    kind = column.dtype
+    of_numbers = kind.is_numeric() or kind.is_temporal() or kind == pl.Boolean
+    if kind == pl.Object or (of_numbers and not column.null_count()):
+        return column  # a number or a reference per row, in their order, is all that it holds
+    file = io.BytesIO()
+    try:
+        column.alias("").to_frame().write_parquet(file, compression="uncompressed", statistics=False)
+        file.seek(0)
+        return pl.read_parquet(file).to_series().alias(column.name).cast(kind)
+    except pl.exceptions.PolarsError as error:
+        raise _refusal(column.name, kind) from error
+
+
+def _rebuild_arrow(column: Any, name: str) -> Any:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    sink, schema = pa.BufferOutputStream(), pa.schema([("", column.type)])
+    try:
+        parquet.write_table(
+            pa.table([column], schema=schema), sink, compression="none", write_statistics=False, store_schema=False
+        )
+        return parquet.ParquetFile(pa.BufferReader(sink.getvalue())).read().cast(schema).column(0)
+    except pa.ArrowException as error:
+        raise _refusal(name, column.type) from error
+
+
+def _rebuild_extension(column: Any, name: str) -> Any:
+    """A column of pandas: what numpy holds is a value or a reference per row; Arrow or a mask may be behind others."""
+    if not (hasattr(column.array, "__arrow_array__") and hasattr(column.dtype, "__from_arrow__")):
+        return column
+    try:
+        import pyarrow as pa
+    except ModuleNotFoundError:
+        return type(column)(column.to_list(), dtype=column.dtype, index=column.index)
+    return column.dtype.__from_arrow__(_rebuild_arrow(pa.table({"": column.array}).column(0), name))
+
+
+def _refusal(name: str, kind: object) -> ColumnError:
+    return ColumnError(
+        f"column '{name}' must hold what can be made anew from its values to be kept; it holds {kind}. Make it text, "
+        "numbers, dates or lists of these, or leave it out."
+    )
+
 
 ARROW_SCHEMA = "ARROW:schema"  # under which Parquet keeps the types that columns had
 ROW_GROUP = 1 << 20  # rows of a group in Parquet: as its readers like them

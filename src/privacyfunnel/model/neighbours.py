@@ -1,0 +1,61 @@
+"""A promise that is kept as well for neighbours: for whoever knows what a person has in some of the columns.
+
+With a secret s, columns A and B ⊆ A it compares P(y | s, x_B) with P(y | x_B), or with P(y | s′, x_B): the pairs of the
+promise that it widens, among people who share what is known. Real or synthetic records keep it under a model in which
+(s, x_A) is the secret (docs/theory.md, Theorem 82); no other mechanism is checked for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NoReturn
+
+from privacyfunnel.errors import ParameterError
+from privacyfunnel.model.comparisons import Comparisons, GroupPairs
+from privacyfunnel.model.constraints import LinearConstraints
+from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.promise_base import ExtendedPromise, Promise
+
+
+@dataclass(frozen=True)
+class NeighbourPromise(ExtendedPromise, named=False):
+    """A promise for everybody, and for those who know these columns of a person, or some of them."""
+
+    columns: tuple[str, ...]
+
+    def __init__(self, promise: Promise, columns: tuple[str, ...]) -> None:
+        if promise.population is not None or promise.odds is not None or promise.guards_known_attributes:
+            raise ParameterError(
+                f"Neighbours who know some columns are covered for one prior, by promises such as LIP and LDP; this "
+                f"{promise.name} is about more. Ask for one of them."
+            )
+        object.__setattr__(self, "promise", promise)
+        object.__setattr__(self, "columns", tuple(columns))
+        object.__setattr__(self, "epsilon", promise.epsilon)
+
+    @property
+    def known_columns(self) -> tuple[str, ...]:
+        return self.columns
+
+    @property
+    def table_promise(self) -> Promise:
+        return self.promise.table_promise
+
+    def with_epsilon(self, epsilon: float) -> NeighbourPromise:
+        return NeighbourPromise(self.promise.with_epsilon(epsilon), self.columns)
+
+    def group_pairs(self, c: int, m: int, sees_secret: bool) -> Iterator[GroupPairs]:
+        return self.promise.group_pairs(c, m, sees_secret)
+
+    def comparisons(self, joint: Joint, sees_secret: bool) -> Iterator[Comparisons]:
+        self._refuse()
+
+    def constraints(self, joint: Joint, sees_secret: bool = False) -> LinearConstraints:
+        self._refuse()
+
+    def _refuse(self) -> NoReturn:
+        raise ParameterError(
+            f"Neighbours who know {', '.join(self.columns)} are covered by real or synthetic records alone; this is "
+            "another mechanism. Publish three columns or more under a published model, or promise SRLIP."
+        )
