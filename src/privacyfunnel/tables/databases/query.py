@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-
 SQLITE_ROWS = 1 << 16
 NAMES_AND_GRAMMAR = ("no such ", "near ", "incomplete input", "ambiguous ", "unrecognized token")
 
