@@ -15,6 +15,7 @@ import json
 import math
 import sys
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import polars as pl
@@ -67,7 +68,7 @@ def chile() -> pl.DataFrame:
 
 
 TABLES: dict[str, Callable[[], pl.DataFrame]] = {
-    **{f"{s} × {x}": lambda s=s, x=x: census(s, x) for s, x in CENSUS},  # type: ignore[misc]
+    **{f"{s} × {x}": partial(census, s, x) for s, x in CENSUS},
     "compas race × decile": compas,
     "males school × occupation": males,
     "diamonds cut × clarity": diamonds,

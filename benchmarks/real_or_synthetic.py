@@ -25,7 +25,7 @@ from privacyfunnel.designs.wide.real_or_synthetic_design import design_real_or_s
 from privacyfunnel.designs.wide.real_share_bound import bound_real_share
 from privacyfunnel.estimation.decoy_weights import KnownRecords, WeightedRelease
 from privacyfunnel.mechanisms.sampling import KeyStream
-from privacyfunnel.model.credal.odds_range import OddsRange
+from privacyfunnel.model.credal.events import OddsRange
 from privacyfunnel.model.promises import LIP, RobustPromise
 from privacyfunnel.model.published.measurement import CodedTable
 from privacyfunnel.model.published.model_quality import measure_quality

@@ -32,10 +32,11 @@ from privacyfunnel.errors import PrivacyFunnelError
 # How many draws at most, of slow arms or of others, on which kind of table, at which ε: what is asked most comes first.
 OTHERS = (0.5, 2.0)
 PLAN = (
-    (5, False, False, (1.0,)),
+    (1, False, False, (1.0,)),
     (1, False, True, (1.0,)),
+    (3, False, False, (1.0, *OTHERS)),
+    (5, False, False, (1.0, *OTHERS)),
     (1, True, False, (1.0,)),
-    (5, False, False, OTHERS),
     (20, False, False, (1.0, *OTHERS)),
     (5, False, True, (1.0,)),
     (3, True, False, (1.0,)),
@@ -90,7 +91,7 @@ def _summaries(cases: list[Case]) -> Iterator[tuple[tuple[str, str, str], list[d
                 key = {"table": case.name, "epsilon": f"{epsilon:g}", "arm": arm.name, "promise": arm.promise}
                 lines = []
                 for name in NAMES:
-                    values = [draw[name] for draw in found.values() if draw[name] is not None]
+                    values = [draw[name] for draw in found.values() if draw.get(name) is not None]
                     if values:
                         mean, half = summarise(values)
                         shown = "" if math.isnan(half) else f"{half:.3g}"

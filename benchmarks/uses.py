@@ -23,7 +23,7 @@ from benchmarks.goals.zipf import zipf
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.designs.baselines import conditional_reporting, randomised_response
 from privacyfunnel.designs.optimal.optimum import optimal
-from privacyfunnel.experiments.unary_encoding import unary_encoding
+from privacyfunnel.experiments.adult_curves import unary_encoding
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
 from privacyfunnel.model.protocols.channel_protocol import Protocol

@@ -17,6 +17,7 @@ from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from pathlib import Path
 
+MOST_LISTED = 400  # combinations of a model of many columns, all of which are outputs
 DIGITS, DOWN = Context(prec=60), Context(prec=60, rounding=ROUND_FLOOR)
 
 
@@ -30,11 +31,23 @@ def read(path):
     if "model" not in content or content["sees_secret"] or "population" in content["promise"]:
         raise ValueError("it has no published model, so its promise cannot be checked without the table")
     if content["kind"] == "real-or-synthetic":
-        raise ValueError(
-            "a mechanism of the kind 'real-or-synthetic' lists no combinations; its slacks are proved again, from this "
-            "file alone, by: privacyfunnel audit"
-        )
+        list_records(content)
     return content
+
+
+def list_records(content):
+    """Put all combinations of labels, and the weights that a tree gives them, where a listed model has its own."""
+    sizes = [len(column["labels"]) for column in content["publish"]]
+    if math.prod(sizes) > MOST_LISTED:
+        raise ValueError(
+            f"a mechanism of the kind 'real-or-synthetic' with {math.prod(sizes):,} combinations of labels is checked, "
+            "from this file alone, by: privacyfunnel audit"
+        )
+    combos = list(itertools.product(*map(range, sizes)))
+    rows = tree_weights(content["model"], combos)
+    possible = [x for x in range(len(combos)) if any(row[x] for row in rows)]
+    content["combinations"] = [combos[x] for x in possible]
+    content["model"]["weights"] = [[row[x] for x in possible] for row in rows]
 
 
 def channel(law):
@@ -52,8 +65,93 @@ def likelihoods(content, combos):
         rows = channel(law)
         for y in range(len(law["outputs"])):
             yield [row.get(y, 0) for row in rows]
+    elif kind == "real-or-synthetic":
+        yield from synthetic_likelihoods(content, combos)
     else:
         raise ValueError(f"a mechanism of the kind '{kind}' is not checked here; privacyfunnel audit does")
+
+
+def tree_weights(model, combos):
+    """p̃(s, x) of every secret and combination, up to a common factor, from a tree of many columns."""
+    rows = []
+    for s, share in enumerate(model["shares"]):
+        row = []
+        for x in combos:
+            weight = share
+            for j, (parent, table) in enumerate(zip(model["parents"], model["tables"], strict=True)):
+                weight *= table[s][0 if parent is None else x[parent]][x[j]]
+            row.append(weight)
+        rows.append(row)
+    return rows
+
+
+def float_ratios(model, x):
+    """p̃(x | s) / p̃(x) in floats, by the operations, in the order, by which a mechanism of this kind is drawn."""
+    parents, order = model["parents"], [j for j, parent in enumerate(model["parents"]) if parent is None]
+    for above in order:  # grows while it is walked
+        order.extend(j for j, parent in enumerate(parents) if parent == above)
+    likelihoods = []
+    for s in range(len(model["shares"])):
+        product = None
+        for j in order:
+            factor = model["tables"][j][s][0 if parents[j] is None else x[parents[j]]][x[j]] / 2**32
+            product = factor if product is None else product * factor
+        likelihoods.append(product)
+    total = likelihoods[0] * (model["shares"][0] / 2**32)
+    for likelihood, share in zip(likelihoods[1:], model["shares"][1:], strict=True):
+        total += likelihood * (share / 2**32)
+    return [likelihood / total for likelihood in likelihoods]
+
+
+def believed(r, p, robust):
+    """The largest and the least ratio of an event of share p that somebody with other odds believes, in floats."""
+    if robust is None or p == 1:
+        return r, r
+    if robust == "any":
+        return 1.0 / p, 0.0
+    gamma, held = float(Fraction(robust)), min(r * p, 1.0)
+    low = r / (gamma - (gamma - 1.0) * held) * max(1.0 - 2.0 * gamma * 2.0**-38, 0.0)
+    return min(gamma * r / (1.0 + (gamma - 1.0) * held), 1.0 / p), low
+
+
+def kept(content, ratios, number):
+    """The chance that a record of this class stays as it is, as a numerator over 2^63."""
+    law, model, promise = content["law"], content["model"], content["promise"]
+    shares, ldp = [share / 2**32 for share in model["shares"]], promise["name"] == "LDP"
+    events = [believed(r, p, promise.get("robust")) for r, p in zip(ratios, shares, strict=True)]
+    c = len(events)
+    events.append((1.0, 1.0))
+    pairs = list(itertools.combinations(range(c), 2)) if ldp else [(s, c) for s in range(c)]
+    bound = below(Fraction(promise["epsilon"]))
+    rho = float(bound)
+    rho = math.nextafter(rho, 0.0) if Fraction(rho) > bound else rho
+    found, under = law["largest"][number] / 2**32, rho * (1.0 - 2.0**-38)
+    for place, (e, f) in enumerate([*pairs, *((f, e) for e, f in pairs)]):
+        excess = events[e][0] * (1.0 + 2.0**-38) - events[f][1] * under
+        if excess > 0:
+            found = min(found, law["slacks"][number][place] / 2**32 / (excess * (1.0 + 2.0**-48)))
+    return math.floor(found * 2.0**63)
+
+
+def synthetic_likelihoods(content, combos):
+    """The same for real or synthetic records: outputs are records, each drawn as itself or in the place of another."""
+    law, model = content["law"], content["model"]
+    if content["promise"]["name"] not in ("LIP", "LDP") or len(model["tables"]) > 30 or "known" in content["promise"]:
+        raise ValueError("real or synthetic records of this kind are checked by: privacyfunnel audit")
+    unit = 2 ** (32 * (len(model["tables"]) + 1))
+    total = [Fraction(sum(column), unit) for column in zip(*model["weights"], strict=True)]
+    classes, stay = [], []
+    for x in combos:
+        ratios = float_ratios(model, x)
+        features = [math.floor(r / (1.0 + r) * 4096) for r in ratios]
+        near = [sum(p * (2 * f - p) for p, f in zip(at, features, strict=True)) for at in law["prototypes"]]
+        classes.append(near.index(max(near)))
+        stay.append(Fraction(kept(content, ratios, classes[-1]), 2**63))
+    alpha = law["acceptance"]
+    mean = [sum((row[k] * p for k, p in zip(classes, total, strict=True)), Fraction(0)) for row in alpha]
+    for y, p in enumerate(total):
+        moved = [row[classes[y]] * p / of_all for row, of_all in zip(alpha, mean, strict=True)]
+        yield [(1 - a) * moved[k] + (a if x == y else 0) for x, (a, k) in enumerate(zip(stay, classes, strict=True))]
 
 
 def below(size):
@@ -187,7 +285,8 @@ def worst_ratio(content):
     labels = content["publish"][0]["labels"]
     combos = [tuple(c) for c in content["combinations"] or [[code] for code in range(len(labels))]]
     weights = rows_of(content["model"])
-    if len(set(combos)) < len(combos) or any(len(row) != len(combos) or min(row) < 1 for row in weights):
+    least = 0 if "tables" in content["model"] else 1
+    if len(set(combos)) < len(combos) or any(len(row) != len(combos) or min(row) < least for row in weights):
         raise ValueError("the model must have a positive weight for each secret and value")
     worst, robust = Fraction(1), content["promise"].get("robust")
     composable = content["promise"].get("composable")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -28,7 +27,7 @@ from benchmarks.comparison.channels import (
     unary_leak,
     unary_ratios,
 )
-from benchmarks.comparison.environments import Output, RivalError, measure_command, run_script
+from benchmarks.comparison.environments import Output, RivalError, measure_memory, run_script
 from benchmarks.comparison.published import Published
 from benchmarks.comparison.tables import MOST_COMBINATIONS, Case, Codes
 from privacyfunnel import ReleaseSpec, apply, design, estimate
@@ -180,13 +179,13 @@ def _release(case: Case, epsilon: float, seed: int) -> Published:
         assert isinstance(sealed.mechanism, ChannelMechanism)
         values = np.ravel_multi_index(tuple(sealed.domain.combos.T), case.coded.sizes)
         found = draw_channel(case, Channel(np.asarray(values), sealed.mechanism.channel), seed)
-        shares = _model_shares(case, sealed)
-        place = {int(value): i for i, value in enumerate(values)}
-        best = shares.argmax(axis=0)
-        known = partial(_look_up, case, place, best)
+        assert isinstance(sealed.model, TableModel)
+        joint = sealed.model.joint(sealed.domain.attributes, sealed.domain.combos, case.secret)
+        best = _stands_for(case, sealed)[joint.weights.argmax(axis=0)]
+        known = partial(_look_up, case, {int(value): i for i, value in enumerate(values)}, best)
         found = replace(found, known_model=known, joint=None)
-    memory = _measure_memory(case, epsilon) if seed == 0 and epsilon == 1 else None
-    return replace(found, leak=epsilon, tables=tables, seconds=seconds, megabytes=memory)
+    memory = _measure_memory(case, epsilon) if seed == 1 and epsilon == 1 else None
+    return replace(found, leak=epsilon, tables=tables, seconds=seconds, memory=memory)
 
 
 def _measure_memory(case: Case, epsilon: float) -> float:
@@ -194,23 +193,20 @@ def _measure_memory(case: Case, epsilon: float) -> float:
     with TemporaryDirectory() as folder:
         columns = ["--secret", case.secret, "--publish", ",".join(case.columns), "--allow", ",".join(case.columns)]
         where = ["--domain", case.domain, "--into", f"{folder}/out", "--ledger", f"{folder}/ledger.json"]
-        begin = [sys.executable, "-m", "privacyfunnel", "sanitise", str(case.path), "--epsilon", f"{epsilon:g}"]
-        return measure_command([*begin, *columns, *where, "--anyway"])
+        return measure_memory(["sanitise", str(case.path), "--epsilon", f"{epsilon:g}", *columns, *where, "--anyway"])
 
 
 def _look_up(case: Case, place: dict[int, int], best: Codes, codes: Codes) -> Codes:
     return best[[place[number] for number in case.record_numbers(codes).tolist()]]
 
 
-def _model_shares(case: Case, sealed: SealedProtocol) -> FloatArray:
-    """p̃(s, x), secrets × inputs, with secrets that are published together under the first of them."""
-    assert isinstance(sealed.model, TableModel)
-    joint = sealed.model.joint(sealed.domain.attributes, sealed.domain.combos, case.secret)
-    found = np.zeros((len(case.coded.secret.labels), joint.a))
-    for label, weights in zip(joint.secrets, joint.weights, strict=True):
-        if label in case.coded.secret.labels:
-            found[case.coded.secret.labels.index(label)] = weights
-    return found
+def _stands_for(case: Case, sealed: SealedProtocol) -> Codes:
+    """The secret that is guessed where the model says a group: its commonest one."""
+    assert sealed.model is not None
+    labels = case.coded.secret.labels
+    order = np.argsort(np.bincount(case.coded.secrets, minlength=len(labels)), kind="stable")
+    found = {group: int(s) for s in order for group in [sealed.model.group_of([labels[s]])[0]]}
+    return np.array([found[group] for group in sealed.model.secrets])
 
 
 def _share_arrays(case: Case, tables: Sequence[ShareTable]) -> dict[tuple[int, ...], FloatArray]:
@@ -229,15 +225,15 @@ def _read_wide(case: Case, sealed: SealedProtocol, drawn: Codes, seed: int) -> P
     assert isinstance(sealed.mechanism, RealOrSynthetic)
     model = sealed.mechanism.model
     release = WeightedRelease.weigh(sealed.mechanism, drawn, KeyStream.from_seed(seed + 1), DECOYS)
-    shares = model.shares / model.shares.sum()
+    shares, named = model.shares / model.shares.sum(), _stands_for(case, sealed)
     likelihood = release.rows.keep[:, None] * np.nan_to_num(model.ratios(drawn)) + _synthetic_part(release)
     return Published(
         records=np.vstack([release.rows.codes, release.decoys.codes]),
         weights=np.concatenate([release.row_weights, release.decoy_weights]),
         rows=drawn,
         seconds=0.0,
-        guesses=(shares * likelihood).argmax(axis=1),
-        known_model=lambda codes: (shares * np.nan_to_num(model.ratios(codes))).argmax(axis=1),
+        guesses=named[(shares * likelihood).argmax(axis=1)],
+        known_model=lambda codes: named[(shares * np.nan_to_num(model.ratios(codes))).argmax(axis=1)],
         real=float((drawn == case.coded.codes).all(axis=1).mean()),
     )
 
@@ -301,7 +297,7 @@ def _independent(case: Case, shares: dict[str, FloatArray], output: Output, seed
         columns.append(rng.permutation(np.repeat(np.arange(len(chances)), spread)))
     records = np.column_stack(columns)
     facts = output.facts
-    return Published(records, np.ones(n), records, facts["seconds"], facts["megabytes"], tables=tables)
+    return Published(records, np.ones(n), records, facts["seconds"], facts.get("memory"), tables=tables)
 
 
 def _read_unary(case: Case, output: Output, seed: int) -> Published:
@@ -329,7 +325,7 @@ def _read_synthetic(case: Case, output: Output, seed: int) -> Published:
         codes[codes < 0] = rng.choice(known if len(known) else np.arange(len(labels)), int((codes < 0).sum()))
         columns.append(codes)
     rows, facts = np.column_stack(columns[:-1]), output.facts
-    return Published(rows, np.ones(len(rows)), rows, facts["seconds"], facts["megabytes"], secrets=columns[-1])
+    return Published(rows, np.ones(len(rows)), rows, facts["seconds"], facts.get("memory"), secrets=columns[-1])
 
 
 def _generalise(model: str, first: float, case: Case, epsilon: float, seed: int) -> Published:
@@ -347,7 +343,7 @@ def _generalise(model: str, first: float, case: Case, epsilon: float, seed: int)
         spent += output.facts["seconds"]
         found = _read_generalised(case, pl.read_csv(output.path, infer_schema=False), hierarchies, spent, seed)
         if found.leak is not None and found.leak <= epsilon:
-            return replace(found, megabytes=output.facts["megabytes"])
+            return replace(found, memory=output.facts.get("memory"))
     raise RivalError(f"no level that was tried keeps ε = {epsilon:g}")
 
 

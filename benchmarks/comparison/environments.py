@@ -43,7 +43,7 @@ class Output:
     """One draw of a rival: the CSV that it wrote, and what it took."""
 
     path: Path
-    facts: dict[str, Any]  # seconds, megabytes, and what else the script found
+    facts: dict[str, Any]  # seconds, memory in MB, and what else the script found
 
 
 def python_of(name: str) -> Path:
@@ -82,14 +82,15 @@ def run_script(
     return [Output(path, json.loads(path.with_suffix(".json").read_text())) for path in outputs.values()]
 
 
-def measure_command(command: list[str]) -> float:
-    """The largest memory of a command that must succeed, in MB."""
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as child:
-        _, status, used = os.wait4(child.pid, 0)
-        child.returncode = os.waitstatus_to_exitcode(status)
-    if child.returncode:
-        raise RivalError(f"{' '.join(command[:4])} ended with {child.returncode}")
-    return used.ru_maxrss / 1024
+def measure_memory(words: list[str]) -> float:
+    """The most memory of a command of privacyfunnel, in MB."""
+    code = (  # a process of its own, for a child begins with the largest memory of its parent
+        "import os, sys; child = os.spawnv(os.P_NOWAIT, sys.executable, [sys.executable, *sys.argv[1:]]); "
+        "print(os.wait4(child, 0)[2].ru_maxrss)"
+    )
+    command = [sys.executable, "-c", code, "-m", "privacyfunnel", *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return int(done.stdout.split()[-1]) / 1024
 
 
 def _run(command: list[str], limit: float) -> None:

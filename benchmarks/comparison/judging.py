@@ -14,12 +14,14 @@ from benchmarks.comparison.arms import LIMIT, Arm
 from benchmarks.comparison.environments import BUILD, RivalError, run_script
 from benchmarks.comparison.published import Published
 from benchmarks.comparison.regressions import Z, regress
-from benchmarks.comparison.tables import Case, Codes
+from benchmarks.comparison.tables import MOST_COMBINATIONS, Case, Codes
 from privacyfunnel.arrays import FloatArray
 
 ATTACKED = 1  # draws on which classifiers are trained, members are looked for and anonymeter is run: they take seconds
 ATTACKED_EPSILON = 1.0  # and at which ε the two that need a second release
+MOST_INFERRED = 10_000  # rows of tables on which anonymeter is run: it compares each person with every row
 ATTACKS = 500  # people whose secret anonymeter guesses, inside and outside of the table
+SECOND = 1000  # the first seed of these
 ROUNDS = 30  # of gradient boosting
 
 
@@ -44,7 +46,7 @@ class Judgement:
     conclusions: float | None  # share of coefficients whose sign and significance are the table's
     trained: float | None  # accuracy on true rows of a classifier that was trained on the release
     seconds: float
-    megabytes: float | None
+    memory: float | None
 
 
 def judge(case: Case, arm: Arm, epsilon: float, seed: int) -> Judgement:
@@ -75,7 +77,7 @@ def judge(case: Case, arm: Arm, epsilon: float, seed: int) -> Judgement:
         if attacked and known
         else None,
         seconds=found.seconds,
-        megabytes=found.megabytes,
+        memory=found.memory,
     )
 
 
@@ -119,6 +121,14 @@ def _accuracy(case: Case, rows: Codes, answers: Codes, known: list[str], column:
     """Gradient boosting learns a column from others on the release; how often it is right on the true rows."""
     places = [case.columns.index(name) for name in known]
     truth = case.coded.secrets if column == case.secret else case.coded.codes[:, case.columns.index(column)]
+    if case.combinations <= MOST_COMBINATIONS:  # the commonest answer of every combination is the best there is
+        shape = tuple(case.coded.sizes[j] for j in places)
+        numbers = [
+            np.ravel_multi_index(tuple(codes[:, j] for j in places), shape) for codes in (rows, case.coded.codes)
+        ]
+        counts = np.zeros((int(np.prod(shape)), int(max(answers.max(), truth.max())) + 1))
+        np.add.at(counts, (numbers[0], answers), 1)
+        return float((counts.argmax(axis=1)[numbers[1]] == truth).mean())
     if len(np.unique(answers)) < 2:
         return float((truth == answers[0]).mean())
     learner = HistGradientBoostingClassifier(
@@ -147,7 +157,7 @@ def _attack_half(case: Case, arm: Arm, epsilon: float, seed: int) -> tuple[float
     for half, path in zip(halves, paths, strict=True):
         case.decode(half.codes, half.secrets).write_csv(path)
     try:
-        found = arm.publish(replace(case, path=paths[0], coded=halves[0], cache={}), epsilon, seed)
+        found = arm.publish(replace(case, path=paths[0], coded=halves[0], cache={}), epsilon, SECOND + seed)
     except RivalError:
         return None, None, None
     own, seen = case.record_numbers(coded.codes), np.sort(case.record_numbers(found.rows))
@@ -164,7 +174,7 @@ def _attack_half(case: Case, arm: Arm, epsilon: float, seed: int) -> tuple[float
 
 def _infer(case: Case, found: Published, paths: list[Any], seed: int) -> tuple[float | None, float | None]:
     """anonymeter's inference attack with its control group, where the release or its model says what to guess."""
-    if found.secrets is None and found.known_model is None:
+    if (found.secrets is None and found.known_model is None) or case.coded.rows > MOST_INFERRED:
         return None, None
     secrets = found.secrets if found.known_model is None else found.known_model(found.rows)
     path = case.path.with_name(f"released-{case.path.name}")

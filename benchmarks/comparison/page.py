@@ -34,7 +34,7 @@ HEADINGS = {
     "conclusions": "conclusions that hold",
     "trained": "classifier trained on it",
     "seconds": "processor seconds",
-    "megabytes": "MB",
+    "memory": "MB",
 }
 PERCENT = ("linked", "learnt", "inside", "control", "real", "trained", "covered", "conclusions")
 ABOUT = {
@@ -88,7 +88,7 @@ def format_figure(line: Line, *, interval: bool = False) -> str:
     if mean == float("inf"):
         return "unbounded"
     scale, unit = (100, " %") if name in PERCENT else (1, " %" if name in ("two_way", "three_way") else "")
-    if name in ("seconds", "megabytes"):
+    if name in ("seconds", "memory"):
         return f"{mean:.0f}" if mean >= 10 else f"{mean:.1f}"
     half = float(line["half_width"] or 0) * scale
     spread = f" ± {half:.1g}" if interval and half >= 5e-4 else ""
@@ -153,9 +153,12 @@ def draw_figures(results: list[Line]) -> None:
             continue
         lines.sort(key=lambda line: -float(line["mean"]))
         means, halves = ([float(line[name] or 0) for line in lines] for name in ("mean", "half_width"))
-        axis.barh([line["arm"] for line in lines], means, xerr=halves, color=[_colour(line["arm"]) for line in lines])
+        axis.errorbar(means, range(len(lines)), xerr=halves, fmt="none", ecolor="#555555")
+        axis.scatter(means, range(len(lines)), color=[_colour(line["arm"]) for line in lines], zorder=3)
+        axis.set_yticks(range(len(lines)), [line["arm"] for line in lines])
+        axis.grid(axis="x", alpha=0.3)
         axis.set_xscale("log")
-        axis.set_title(f"{table}: error of a share, points")
+        axis.set_title(f"{table}, error in points")
     figure.savefig(FOLDER / "shares.svg", metadata={"Date": None})
     plt.close(figure)
     wide = [table for table in tables if (table, "1", "as it is", "two_way") in at_one]
@@ -164,15 +167,15 @@ def draw_figures(results: list[Line]) -> None:
         if not table:
             axis.axis("off")
             continue
-        for arm in dict.fromkeys(place[2] for place in at_one if place[0] == table):
+        for number, arm in enumerate(dict.fromkeys(place[2] for place in at_one if place[0] == table)):
             told = [at_one.get((table, "1", arm, question)) for question in ("linked", "learnt")]
             best = max((float(line["mean"]) for line in told if line is not None), default=None)
             error = at_one.get((table, "1", arm, "two_way"))
             if best is not None and error is not None:
                 axis.plot(100 * best, float(error["mean"]), "o", color=_colour(arm))
-                axis.annotate(
-                    arm, (100 * best, float(error["mean"])), fontsize=6, xytext=(3, 3), textcoords="offset points"
-                )
+                place = {"xytext": (4, (3, -8)[number % 2]), "textcoords": "offset points", "fontsize": 6}
+                axis.annotate(arm, (100 * best, float(error["mean"])), **place)
+        axis.margins(x=0.25)
         axis.set_yscale("symlog", linthresh=0.5)
         axis.set_title(table)
         axis.set_xlabel("secret named right by the better attacker, %")

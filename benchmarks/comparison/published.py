@@ -17,7 +17,7 @@ class Published:
     weights: FloatArray
     rows: Codes  # what a user trains a classifier on
     seconds: float
-    megabytes: float | None = None
+    memory: float | None = None
     secrets: Codes | None = None  # of the rows, where the release shows the secret
     guesses: Codes | None = None  # the likeliest secret of every row of the table, by its linked record
     leak: float | None = None  # the largest |ln p(s|y)/p(s)| of a linked record; none where no record is linked

@@ -149,10 +149,10 @@ def load_cases() -> list[Case]:
     scores = {"Low": 1.0, "Medium": 2.0, "High": 3.0}
     risk = Analysis(("c_charge_degree", "F"), ("score_text", scores), ("sex", "age_cat", "race", "priors"))
     return [
-        _make_case("census 1", people, "occupation", ["education"], "education"),
         _survey("compas", "two_year_recid", "score_text", risk),
         _survey("affairs", "affairs", "religious", happy),
         _survey("votes", "votetrump", "bornagain", party),
+        _make_case("census 1", people, "occupation", ["education"], "education"),
         _make_case("census 8, income", people, "income", eight, "marital-status", married),
         _make_case("census 3", people, "occupation", ["education", "sex", "workclass"], "workclass", three, heavy=True),
         _make_case("census 8, occupation", people, "occupation", others, "income", rich, heavy=True),

@@ -218,7 +218,7 @@ __all__ = [
 
 def count_frame(frame: object, **columns: Any) -> CountedTable:
     """The counts of a data frame, as `Joint.from_table` takes them."""
-    from privacyfunnel.tables.readers.lazy_frames import contingency_from_frame
+    from privacyfunnel.tables.readers.eager_frames import contingency_from_frame
 
     return contingency_from_frame(frame, **columns)
 

@@ -59,6 +59,8 @@ CHOICES: Mapping[str, Choice] = {
     "two columns": Choice("publish", ("-p", "z")),
     "three columns": Choice("publish", ("-p", "z,k")),
     "three columns, zeros": Choice("publish", ("-p", "z,k", "--zeros", "zeros.csv")),
+    "three columns, known": Choice("publish", ("-p", "z,k", "--known", "z")),
+    "composable": Choice("composable", ("--composable", 2)),
     "domain": Choice("domain", ("--domain", "domain.json")),
     "public labels": Choice("domain", ("--public-labels", "x")),
     "public labels and secrets": Choice("domain", ("--public-labels", "s,x")),
@@ -135,6 +137,7 @@ SHORT = tuple(
         "each of two secrets + design epsilon",
         "method real-or-synthetic + three columns",
         "robust 1.5 + three columns, zeros",
+        "method real-or-synthetic + three columns, known",
         "as labels + population",
     )
 )

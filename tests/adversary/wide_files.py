@@ -12,6 +12,7 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import reduce
 from itertools import product
+from math import prod
 from operator import mul
 from pathlib import Path
 from typing import Any
@@ -37,12 +38,14 @@ def worst_ratio(path: Path) -> tuple[Fraction, Fraction]:
     """The largest ratio that the promise compares, at any output and belief, and what it allows: both for records."""
     content = json.loads(path.read_text(encoding="utf-8"))
     promise, law = content["promise"], content["law"]
-    p_s, given, codes = _model(content)
+    mechanism = SealedProtocol.load(path).mechanism
+    assert isinstance(mechanism, RealOrSynthetic)
+    p_s, given, codes = _model(content, mechanism)
     p_x = [sum((p * row[i] for p, row in zip(p_s, given, strict=True)), Fraction(0)) for i in range(len(codes))]
     possible = [i for i, p in enumerate(p_x) if p]
     p_x, codes = [p_x[i] for i in possible], [codes[i] for i in possible]
     given = [[row[i] for i in possible] for row in given]
-    of_class, a = _draws(path, codes)
+    of_class, a = _draws(mechanism, codes)
     alpha = [[Fraction(each, UNIT) for each in row] for row in law["acceptance"]]
     shares = [
         sum((p for p, k in zip(p_x, of_class, strict=True) if k == each), Fraction(0)) for each in range(len(alpha))
@@ -52,6 +55,9 @@ def worst_ratio(path: Path) -> tuple[Fraction, Fraction]:
     for y in x_all:
         replaced = [(1 - a[x]) * alpha[of_class[x]][of_class[y]] / accepted[of_class[x]] * p_x[y] for x in x_all]
         chances = [each + (a[x] if x == y else 0) for x, each in enumerate(replaced)]
+        if promise.get("known"):
+            worst = max(worst, _worst_for_neighbours(content, p_s, given, chances))
+            continue
         everybody = sum((p * each for p, each in zip(p_x, chances, strict=True)), Fraction(0))
         ends = [_extremes(p, row, p_x, chances, promise.get("robust")) for p, row in zip(p_s, given, strict=True)]
         others = [(everybody, everybody)] * len(ends) if promise["name"] == "LIP" else ends
@@ -62,9 +68,41 @@ def worst_ratio(path: Path) -> tuple[Fraction, Fraction]:
     return worst, exp_below(Fraction(promise["epsilon"]))
 
 
-def _model(content: Any) -> tuple[Fractions, list[Fractions], list[tuple[int, ...]]]:
-    """p̃(s), p̃(x | s) and all combinations of labels."""
+def _worst_for_neighbours(content: Any, p_t: Fractions, given: list[Fractions], chances: Fractions) -> Fraction:
+    """The largest ratio among people who share what is known, where a secret of the model is t = (s, what is known)."""
+    promise, columns = content["promise"], [column["column"] for column in content["publish"]]
+    sizes = [len(content["publish"][columns.index(name)]["labels"]) for name in promise["known"]]
+    secrets = list(product(range(len(p_t) // prod(sizes)), *map(range, sizes)))
+    joint = [
+        p * sum((g * q for g, q in zip(row, chances, strict=True)), Fraction(0))
+        for p, row in zip(p_t, given, strict=True)
+    ]
+    worst = Fraction(0)
+    for hidden in product((False, True), repeat=len(sizes)):
+        parts: dict[tuple[int | None, ...], dict[int, list[Fraction]]] = {}
+        for t, (s, *known) in enumerate(secrets):
+            seen = tuple(None if hide else value for hide, value in zip(hidden, known, strict=True))
+            total = parts.setdefault(seen, {}).setdefault(s, [Fraction(0), Fraction(0)])
+            total[0], total[1] = total[0] + joint[t], total[1] + p_t[t]
+        for by_secret in parts.values():
+            found = [above / below for above, below in by_secret.values() if below]
+            sums = [sum(each, Fraction(0)) for each in zip(*by_secret.values(), strict=True)]
+            others = [sums[0] / sums[1]] if promise["name"] == "LIP" else found
+            if sums[0]:
+                ratios = [Fraction(10**9) if not least else most / least for most in found for least in others]
+                worst = max(
+                    worst, *ratios, *(Fraction(10**9) if not low else most / low for low in found for most in others)
+                )
+    return worst
+
+
+def _model(content: Any, mechanism: RealOrSynthetic) -> tuple[Fractions, list[Fractions], list[tuple[int, ...]]]:
+    """p̃(s), p̃(x | s) and all combinations of labels; where neighbours know columns, s is a secret with these."""
     model = content["model"]
+    if content["promise"].get("known"):
+        tree = mechanism.model
+        tables = [np.asarray(table).tolist() for table in tree.tables]
+        model = {"shares": np.asarray(tree.shares).tolist(), "parents": list(tree.parents), "tables": tables}
     codes = list(product(*(range(len(column["labels"])) for column in content["publish"])))
     given = [
         [
@@ -85,10 +123,8 @@ def _product(of: Iterable[Fraction]) -> Fraction:
     return reduce(mul, of, Fraction(1))
 
 
-def _draws(path: Path, codes: list[tuple[int, ...]]) -> tuple[list[int], Fractions]:
+def _draws(mechanism: RealOrSynthetic, codes: list[tuple[int, ...]]) -> tuple[list[int], Fractions]:
     """The class of each combination and a(x), as rows are drawn with them."""
-    mechanism = SealedProtocol.load(path).mechanism
-    assert isinstance(mechanism, RealOrSynthetic)
     ratios = mechanism.model.ratios(np.array(codes, dtype=np.int32))
     classes = mechanism.classify(ratios)
     return classes.tolist(), [Fraction(int(n), KEEP) for n in mechanism.keep_numerators(ratios, classes)]

@@ -15,7 +15,7 @@ import pytest
 from scipy.stats import binom
 
 from privacyfunnel.audits.draw_agreement import chi_square
-from privacyfunnel.audits.secret_dependence import SecretTallies, bernstein
+from privacyfunnel.audits.output_margins import SecretTallies, bernstein
 from privacyfunnel.cli import main
 from privacyfunnel.mechanisms.draw_tally import PooledCounts
 from privacyfunnel.mechanisms.sampling import KeyStream
@@ -176,7 +176,7 @@ def test_bernsteins_bound_holds_for_rare_outputs() -> None:
 
 def test_secrets_are_counted_together_only_where_they_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
     tally = sealed_of("channel").mechanism.tally()
-    monkeypatch.setattr("privacyfunnel.audits.secret_dependence.MOST_COUNTS", 3 * tally.size)
+    monkeypatch.setattr("privacyfunnel.audits.output_margins.MOST_COUNTS", 3 * tally.size)
     assert len(SecretTallies(tally, np.array([5, 9, 1, 7, 2]))._tallies) == 3
     assert SecretTallies(tally, np.array([5, 9, 1, 7, 2]))._group.tolist() == [2, 0, 2, 1, 2]
 

@@ -13,8 +13,7 @@ import pytest
 
 from privacyfunnel.cli.demo_command import program_name
 from privacyfunnel.designs.curve import default_methods
-from privacyfunnel.designs.method_selection import DEFAULT_METHOD
-from privacyfunnel.designs.methods import METHODS
+from privacyfunnel.designs.methods import DEFAULT_METHOD, METHODS
 from privacyfunnel.tables.readers.adult import adult_counts
 from tests.commands import refused, run, sanitise, told
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.designs.baselines import BASELINES, LARGEST_ALPHA, conditional_reporting, randomised_response
 from privacyfunnel.errors import GuaranteeError, SizeError
-from privacyfunnel.experiments import unary_encoding as unary_room
-from privacyfunnel.experiments.unary_encoding import UnaryEncoding, unary_encoding
+from privacyfunnel.experiments import adult_curves as unary_room
+from privacyfunnel.experiments.adult_curves import UnaryEncoding, unary_encoding
 from privacyfunnel.model.comparisons import Comparisons, Leak, log_ratio
 from privacyfunnel.model.information import entropy, information, mutual_information
 from privacyfunnel.model.joint import Joint

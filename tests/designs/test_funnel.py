@@ -22,7 +22,7 @@ from privacyfunnel.designs.optimal.privacy_funnel import (
     optimal_on_average,
     secret_information,
 )
-from privacyfunnel.designs.optimal.solver_interface import Optimum
+from privacyfunnel.designs.optimal.problem_conversion import Optimum
 from privacyfunnel.engine.clock import Clock
 from privacyfunnel.engine.masters.average import AverageDescent, AverageObjective, GibbsBoxes, minimise_greedily
 from privacyfunnel.engine.objective import reduced_costs

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from privacyfunnel.arrays import dense
-from privacyfunnel.designs import method_selection
-from privacyfunnel.designs.method_selection import Choice, apply_default_use
-from privacyfunnel.designs.methods import Options
-from privacyfunnel.designs.optimal import problem_conversion, statistics_solver
+from privacyfunnel.designs import methods
+from privacyfunnel.designs.methods import Choice, Options, apply_default_use
+from privacyfunnel.designs.optimal import problem_conversion, solvers
 from privacyfunnel.designs.optimal.optimum import optimal
 from privacyfunnel.designs.optimal.problem_conversion import build_problem, thin
 from privacyfunnel.engine import split
@@ -25,7 +24,7 @@ def joint(secrets: int, values: int) -> Joint:
 
 
 def test_statistics_of_too_many_values_are_refused_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(statistics_solver, "CONDITIONED_AT_ALL", 5)
+    monkeypatch.setattr(solvers, "CONDITIONED_AT_ALL", 5)
     with pytest.raises(SizeError, match=r"at most 5 values; this table has 12\. Publish fewer columns, use coarser"):
         optimal(joint(3, 12), LIP(0.7), Statistics())
 
@@ -43,7 +42,7 @@ def test_where_nobody_says_what_for_statistics_are_served_if_they_can_be_had(mon
         told, asked = apply_default_use(chosen, joint(8, 12), promise, options)
         assert asked.use == Information()
         assert why in told.reason
-    monkeypatch.setattr(method_selection, "CONDITIONED_AT_ALL", 5)
+    monkeypatch.setattr(methods, "CONDITIONED_AT_ALL", 5)
     told, asked = apply_default_use(chosen, few, LIP(1.0), Options())
     assert (told.method, asked.use) == ("optimal", Information())
     assert "at most 5 values; 12 occur" in told.reason

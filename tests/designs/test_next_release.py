@@ -135,10 +135,10 @@ def test_independent_releases_add_up_by_their_composable_limit() -> None:
             assert worst <= alone * limit
 
 
-def ratios(n: dict[tuple[int, ...], int], mass: list[Fraction]) -> list[Fraction]:
+def ratios(n: dict[tuple[int, ...], int], mass: Sequence[Fraction | int]) -> list[Fraction]:
     """P(y|s) / P(y) of every s, and one over it."""
     shares = [sum(count for (s, _, _), count in n.items() if s == secret) for secret in range(2)]
-    found = [m * sum(shares) / (sum(mass) * share) for m, share in zip(mass, shares, strict=True)]
+    found = [Fraction(m) * sum(shares) / (sum(mass) * share) for m, share in zip(mass, shares, strict=True)]
     return [*found, *(1 / ratio for ratio in found)]
 
 

@@ -84,7 +84,7 @@ def test_a_bound_below_the_utility_is_an_error_not_an_answer(monkeypatch: pytest
         found = split(*args, **options)  # type: ignore[arg-type]
         return Split(found.weights, found.atoms, found.value, found.value + 0.01)
 
-    monkeypatch.setattr(import_module("privacyfunnel.designs.optimal.information_solver"), "split", boastful)
+    monkeypatch.setattr(import_module("privacyfunnel.designs.optimal.solvers"), "split", boastful)
     with pytest.raises(SolverError, match="bound"):
         optimal(Joint.from_counts([[5, 1, 3], [2, 7, 1]]), LIP(0.2))
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.designs.baselines import conditional_reporting, randomised_response
-from privacyfunnel.designs.optimal import statistics_solver
+from privacyfunnel.designs.optimal import solvers
 from privacyfunnel.designs.optimal.optimum import optimal
-from privacyfunnel.designs.optimal.solver_interface import StopReason
+from privacyfunnel.designs.optimal.problem_conversion import StopReason
 from privacyfunnel.errors import ColumnError, ParameterError, SizeError
 from privacyfunnel.mechanisms.sealing import exact_worst_leak
 from privacyfunnel.model.information import mutual_information
@@ -214,7 +214,7 @@ def test_a_released_protocol_has_no_dust() -> None:
 
 def test_a_share_of_information_that_is_not_known_yet_is_the_owners_to_mend(monkeypatch: pytest.MonkeyPatch) -> None:
     found = SimpleNamespace(utility=0.5, bound=1.0, stopped=StopReason.TIME)
-    monkeypatch.setattr(statistics_solver, "maximise_information", lambda asked: found)
+    monkeypatch.setattr(solvers, "maximise_information", lambda asked: found)
     with pytest.raises(ParameterError, match=r"it is known to 50\.0%\. Allow more time"):
         optimal(Joint.from_counts([[5, 1, 2], [1, 5, 2]]), LIP(0.5), "balanced")
 

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.designs.optimal.optimum import optimal
-from privacyfunnel.designs.optimal.problem_conversion import build_problem
-from privacyfunnel.designs.optimal.solver_interface import StopReason
+from privacyfunnel.designs.optimal.problem_conversion import StopReason, build_problem
 from privacyfunnel.engine.clock import FOREVER, Clock, TimeUpError
 from privacyfunnel.engine.masters.restricted_master import PenalisedMaster, PenaltySlack, RestrictedMaster
 from privacyfunnel.engine.oracles.constraint_oracle import ConstraintOracle

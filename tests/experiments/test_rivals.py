@@ -6,12 +6,24 @@ from pathlib import Path
 import numpy as np
 import pytest
 from benchmarks.comparison.channels import channel_leak, invariant_pram, unary_epsilon, unary_leak, unary_ratios
-from benchmarks.comparison.page import format_figure
+from benchmarks.comparison.page import FAILURES, PAGE, RESULTS, TEMPLATE, format_figure, make_page, read_lines
 from benchmarks.comparison.regressions import regress
 from benchmarks.comparison.tables import Analysis, Case
 from benchmarks.published_model import code_frame
 
 from privacyfunnel.model.joint import Joint
+
+
+def test_the_page_is_made_of_the_results_alone() -> None:
+    template = TEMPLATE.read_text(encoding="utf-8")
+    assert PAGE.read_text(encoding="utf-8") == make_page(template, read_lines(RESULTS), read_lines(FAILURES))
+
+
+def test_what_the_readme_says_of_eight_columns_is_among_the_results() -> None:
+    results = {(line["table"], line["epsilon"], line["arm"], line["question"]): line for line in read_lines(RESULTS)}
+    kept = results["census 8, income", "1", "privacyfunnel, default", "real"]
+    readme = " ".join(Path("README.md").read_text(encoding="utf-8").split())
+    assert f"keep {float(kept['mean']):.0%} of the rows".replace("%", " %") in readme
 
 
 def test_a_figure_is_shown_with_its_interval() -> None:

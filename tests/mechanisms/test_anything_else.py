@@ -142,7 +142,7 @@ def test_no_share_that_anything_else_is_given_makes_a_bound_say_too_much(
     use = Statistics() if kept is None else Balanced(kept)
     best = optimal(joint, promise, use, gap=1e-4)
     for share in (1e-4, 1e-3, 1e-2):
-        with patch("privacyfunnel.designs.optimal.statistics_solver.UNSEEN_BESIDE", share):
+        with patch("privacyfunnel.designs.optimal.solvers.UNSEEN_BESIDE", share):
             rough = optimal(joint, promise, use, gap=1e-4)
         assert rough.bound <= best.value
         assert rough.value >= best.bound

@@ -16,7 +16,7 @@ from privacyfunnel.mechanisms.exact_arithmetic import exp_below
 from privacyfunnel.mechanisms.sealing import SealedProtocol, exact_worst_leak, seal
 from privacyfunnel.model.credal.clopper_pearson import SCALE, exact_lower_bound, exact_upper_bound
 from privacyfunnel.model.credal.credal_sets import CredalSets
-from privacyfunnel.model.credal.rare_secrets import grouping_share
+from privacyfunnel.model.credal.sample_rule import grouping_share
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
 from privacyfunnel.model.protocols.channel_protocol import Protocol

@@ -20,7 +20,7 @@ from privacyfunnel.mechanisms.decoy_slacks import check_slacks, listed_slacks, s
 from privacyfunnel.mechanisms.exact_arithmetic import exp_below
 from privacyfunnel.mechanisms.real_or_synthetic import RealOrSynthetic, reveal_known
 from privacyfunnel.mechanisms.sampling import KeyStream
-from privacyfunnel.model.credal.odds_range import OddsRange
+from privacyfunnel.model.credal.events import OddsRange
 from privacyfunnel.model.joint import Attribute
 from privacyfunnel.model.neighbours import NeighbourPromise
 from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise, RobustPromise
@@ -142,7 +142,7 @@ def worst_beliefs(
 def test_odds_near_the_models_are_covered_in_fractions(block: int) -> None:
     """Every secret and output, at the beliefs that make most of it."""
     real = []
-    for number in range(block, 48, 4):
+    for number in range(block, 32, 4):
         mechanism = robust_number(number).mechanism
         model, odds, limit = mechanism.model, mechanism.promise.odds, exp_below(mechanism.promise.epsilon)
         assert odds is not None
@@ -214,8 +214,11 @@ def test_a_simulation_says_no_more_than_a_list_and_nearly_as_much() -> None:
 
 def test_draws_follow_the_law_and_a_leak_of_five_percent_is_seen() -> None:
     n, leaks = 50_000, 0
-    for number in (1, 2, 4, 7):
-        mechanism = design_number(number).mechanism
+    tree, known = neighbour_model(3)
+    promise = NeighbourPromise(LIP(0.5), tuple(tree.attributes[j].name for j in known))
+    covered = design_real_or_synthetic(reveal_known(tree, promise), promise)
+    designs = [*(design_number(each) for each in (1, 2, 4, 7)), robust_number(1), robust_number(5), covered]
+    for number, mechanism in enumerate(design.mechanism for design in designs):
         for x, chances in zip(all_records(mechanism.model)[:8], exact_channel(mechanism)[:8], strict=True):
             drawn = mechanism.draw(np.tile(x, (n, 1)), KeyStream.from_seed(number).rows(0, n))
             expected = [float(chance) for chance in chances]
@@ -224,7 +227,7 @@ def test_draws_follow_the_law_and_a_leak_of_five_percent_is_seen() -> None:
                 drawn[np.random.default_rng(number).random(n) < 0.05] = x
                 assert p_value(mechanism.model, drawn, expected) < FALSE_ALARM
                 leaks += 1
-    assert leaks > 5
+    assert leaks > 12
 
 
 def p_value(model: TreeModel, drawn: CodeArray, expected: list[float]) -> float:
@@ -313,12 +316,12 @@ def best_real_share(model: TreeModel, promise: Promise) -> float:
 
 def test_no_channel_publishes_more_records_as_they_are_than_the_bound_says() -> None:
     gaps = []
-    for number in (n for n in range(60) if len(all_records(model_number(n))) < 25 and n % 5):
+    for number in (n for n in range(45) if len(all_records(model_number(n))) < 25 and n % 5):
         design = design_number(number)
         best, bound = best_real_share(model_number(number), promise_number(number)), bound_real_share(design.mechanism)
         assert design.real_share - 1e-9 <= best <= bound + 1e-7
         gaps.append(bound - best)
-    assert len(gaps) > 20
+    assert len(gaps) > 12
     assert np.median(gaps) < 1e-4  # classes are single records here
     assert np.mean(gaps) < 0.01
 

@@ -9,10 +9,9 @@ import pytest
 
 from privacyfunnel.arrays import IntArray
 from privacyfunnel.errors import ParameterError
-from privacyfunnel.model.credal import rare_secrets
+from privacyfunnel.model.credal import sample_rule
 from privacyfunnel.model.credal.clopper_pearson import SCALE
-from privacyfunnel.model.credal.rare_secrets import choose_limit, grouping_share, rare_group, smallest_limit
-from privacyfunnel.model.credal.sample_rule import SampleRule
+from privacyfunnel.model.credal.sample_rule import SampleRule, choose_limit, grouping_share, rare_group, smallest_limit
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LIP
 
@@ -59,9 +58,9 @@ def test_every_grouping_of_totals_near_the_means_has_its_part_whichever_was_seen
 def test_every_limit_and_grouping_of_totals_near_the_means_has_its_part_whichever_was_seen(
     shares: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rare_secrets, "LIMITS", (6, 9, 12, 2))
-    monkeypatch.setattr(rare_secrets, "USUAL", Fraction(1, 2))
-    monkeypatch.setattr(rare_secrets, "smallest_limit", lambda total, chance: 0)
+    monkeypatch.setattr(sample_rule, "LIMITS", (6, 9, 12, 2))
+    monkeypatch.setattr(sample_rule, "USUAL", Fraction(1, 2))
+    monkeypatch.setattr(sample_rule, "smallest_limit", lambda total, chance: 0)
     p, taken = np.array(shares), set[int]()
     largest = dict[tuple[int, ...], Fraction]()
     for counts in filter(lambda counts: is_near(counts, p), totals(30, 3)):

@@ -16,7 +16,7 @@ from privacyfunnel.errors import GuaranteeError, ParameterError
 from privacyfunnel.mechanisms.channel import ChannelMechanism
 from privacyfunnel.mechanisms.exact_arithmetic import exp_below
 from privacyfunnel.mechanisms.sealing import SealedProtocol, certify, exact_worst_leak, seal
-from privacyfunnel.model.credal.odds_range import OddsRange
+from privacyfunnel.model.credal.events import OddsRange
 from privacyfunnel.model.joint import Attribute, Joint
 from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise, RobustPromise
 from privacyfunnel.spec import ReleaseSpec

@@ -13,8 +13,7 @@ from privacyfunnel import plugins
 from privacyfunnel.designs import curve as curve_room
 from privacyfunnel.designs import methods
 from privacyfunnel.designs.curve import Point, curve
-from privacyfunnel.designs.method_selection import AUTO
-from privacyfunnel.designs.methods import METHODS, Effort, Method, Options, RecordDesign
+from privacyfunnel.designs.methods import AUTO, METHODS, Effort, Method, Options, RecordDesign
 from privacyfunnel.errors import GuaranteeError, ParameterError
 from privacyfunnel.model.information import entropy
 from privacyfunnel.model.joint import Joint

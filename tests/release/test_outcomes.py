@@ -18,8 +18,8 @@ from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.promises import LIP
 from privacyfunnel.model.protocols.channel_protocol import Protocol
 from privacyfunnel.model.protocols.sparse_protocol import SparseProtocol
-from privacyfunnel.release.codebook import codebook
 from privacyfunnel.release.output_layout import detect_layout, output_layout
+from privacyfunnel.release.release_files import codebook
 from privacyfunnel.release.sanitise import sanitise
 from privacyfunnel.report.changes import changes
 from privacyfunnel.spec import ReleaseSpec

@@ -238,9 +238,17 @@ def test_odds_near_the_models_are_promised_and_a_file_that_claims_more_is_refuse
     assert "differ by a factor of at most 1.2" in " ".join(checked.stdout.split())
     content = SealedProtocol.load(tmp_path / "out").to_json()
     assert content["promise"]["robust"] == "6/5"
+    assert verify(tmp_path / "out" / "public" / "protocol.json") == 0
     content["promise"]["robust"] = "4"
     with pytest.raises(GuaranteeError, match="slacks are not proved"):
         certify_at_model(SealedProtocol.from_text(to_text(content)))
+    (tmp_path / "claimed.json").write_text(to_text(content))
+    assert verify(tmp_path / "claimed.json") == 1
+
+
+def verify(path: Path) -> int:
+    """What the script of the documents says, which needs nothing of this package: 0 where all is exactly kept."""
+    return subprocess.run([sys.executable, VERIFY, path], capture_output=True, check=False).returncode
 
 
 def test_neighbours_who_know_a_column_are_promised_too_and_a_file_without_it_is_refused(tmp_path: Path) -> None:
@@ -321,7 +329,7 @@ TEXTS = pl.format("text {}", pl.int_range(pl.len()) % 2500)
     ("change", "more", "error", "parts"),
     [
         (TEXTS, {"allow": "race"}, ColumnError, ["2,500 different", "prefix:3", "Leave it out"]),
-        (pl.col("race"), {"epsilon": 0.05}, ParameterError, ["needs more rows", "domain.json", "fewer columns"]),
+        (pl.col("race"), {"epsilon": 0.05}, ParameterError, ["needs more rows", "public_labels", "fewer columns"]),
         (pl.col("race"), {"promise": "srlip", "method": "real-or-synthetic"}, ParameterError, ["SRLIP is about more"]),
         (pl.col("race"), {"method": "real-or-synthetic", "prior": "table"}, ParameterError, ["published model"]),
     ],

@@ -21,8 +21,8 @@ from privacyfunnel.tables.coding.encoding import encode
 from privacyfunnel.tables.coding.grouping_rules import ByDate
 from privacyfunnel.tables.coding.known_domain import encode_known
 from privacyfunnel.tables.coding.quantiles import QuantileSummary
+from privacyfunnel.tables.readers.eager_frames import contingency_from_frame
 from privacyfunnel.tables.readers.formats import NumberFormat
-from privacyfunnel.tables.readers.lazy_frames import contingency_from_frame
 from tests.tables.coded import decoded, frame
 
 

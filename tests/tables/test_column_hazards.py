@@ -13,7 +13,7 @@ import pytest
 from privacyfunnel import ReleaseSpec, design, sanitise, sanitise_file
 from privacyfunnel.errors import ColumnError
 from privacyfunnel.tables.readers.column_hazards import Hazard, find_hazards
-from privacyfunnel.tables.readers.lazy_frames import frame_table
+from privacyfunnel.tables.readers.eager_frames import frame_table
 
 ROWS = 400
 RANDOM = random.Random(7)

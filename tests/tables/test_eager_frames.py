@@ -12,8 +12,7 @@ from privacyfunnel.errors import TableError
 from privacyfunnel.tables.coding.coders import MOST_LABELS
 from privacyfunnel.tables.coding.encoding import encode
 from privacyfunnel.tables.coding.exploration import tabulate_columns
-from privacyfunnel.tables.readers.eager_frames import FrameTable
-from privacyfunnel.tables.readers.lazy_frames import contingency_from_frame
+from privacyfunnel.tables.readers.eager_frames import FrameTable, contingency_from_frame
 from tests.tables.coded import decoded, frame
 
 FRAMES = {

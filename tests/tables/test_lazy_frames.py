@@ -11,7 +11,7 @@ import pytest
 from privacyfunnel import Joint, apply, design, sanitise
 from privacyfunnel.errors import ColumnError, TableError
 from privacyfunnel.spec import ReleaseSpec
-from privacyfunnel.tables.readers.lazy_frames import LazyTable, frame_table
+from privacyfunnel.tables.readers.eager_frames import LazyTable, frame_table
 
 PEOPLE = pl.DataFrame(
     {

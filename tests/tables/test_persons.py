@@ -10,8 +10,8 @@ from privacyfunnel import LIP, Joint, ReleaseSpec, apply, design, randomised_res
 from privacyfunnel.errors import ColumnError, ParameterError, TableError
 from privacyfunnel.release.findings.composition_leakage import composition_leak
 from privacyfunnel.tables.readers import persons
+from privacyfunnel.tables.readers.eager_frames import frame_table
 from privacyfunnel.tables.readers.formats import Dialect
-from privacyfunnel.tables.readers.lazy_frames import frame_table
 from privacyfunnel.tables.readers.table_files import open_table
 from tests.adversary.interface import FRAMES, frame_text
 from tests.commands import found_by, said, turned_down

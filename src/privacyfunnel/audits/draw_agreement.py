@@ -23,8 +23,7 @@ from numpy.typing import NDArray
 
 from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.audits.matched_table import MatchedTable, RowNumbers
-from privacyfunnel.audits.output_margins import judge_output_counts
-from privacyfunnel.audits.secret_dependence import SecretDependence, SecretTallies
+from privacyfunnel.audits.output_margins import SecretDependence, SecretTallies, judge_output_counts
 from privacyfunnel.errors import GuaranteeError, TableError
 from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.mechanism import Mechanism
@@ -35,7 +34,7 @@ from privacyfunnel.release.output_layout import OutputLayout, detect_layout
 from privacyfunnel.release.shuffle import RowOrder
 
 if TYPE_CHECKING:
-    from privacyfunnel.tables.readers.table_interface import Table
+    from privacyfunnel.tables.readers.column_selection import Table
 
 
 FIRST_ROWS = 2048  # that are drawn again

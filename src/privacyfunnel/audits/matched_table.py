@@ -25,8 +25,8 @@ from privacyfunnel.release.shuffle import RowOrder
 from privacyfunnel.tables.coding.bins import Bins
 from privacyfunnel.tables.coding.domain_file import DomainFile
 from privacyfunnel.tables.coding.encoding import Encoding, encode
+from privacyfunnel.tables.readers.column_selection import Table
 from privacyfunnel.tables.readers.table_files import TableSource
-from privacyfunnel.tables.readers.table_interface import Table
 
 if TYPE_CHECKING:
     from privacyfunnel.tables.coding.merges import Merge

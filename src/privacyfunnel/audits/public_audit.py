@@ -21,9 +21,8 @@ from privacyfunnel.mechanisms.sealing import SealedProtocol, certify_at_model
 from privacyfunnel.mechanisms.signatures import Signer, load_signed_protocol
 from privacyfunnel.model.published.table_model import PublishedModel
 from privacyfunnel.names import format_names
-from privacyfunnel.release.codebook import codebook
 from privacyfunnel.release.output_layout import detect_layout
-from privacyfunnel.release.release_files import altered_files, find_table
+from privacyfunnel.release.release_files import altered_files, codebook, find_table
 from privacyfunnel.tables.readers.table_files import open_table
 
 

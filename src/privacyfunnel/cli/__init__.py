@@ -12,7 +12,6 @@ from privacyfunnel.cli import (
     demo_command,
     design_command,
     estimate_command,
-    funnel_command,
     key_commands,
     ledger_command,
     reproduce_command,
@@ -37,7 +36,7 @@ app.command()(key_commands.keygen)
 app.command()(key_commands.sign)
 app.command(cls=SpecCommand)(solve_command.solve)
 app.command(cls=SpecCommand)(curve_command.curve)
-app.command(cls=SpecCommand)(funnel_command.funnel)
+app.command(cls=SpecCommand)(curve_command.funnel)
 app.command()(studio_command.studio)
 app.command()(reproduce_command.reproduce)
 app.command()(completion_command.completion)

@@ -66,12 +66,12 @@ def _spark() -> None:
 def design(table: Name = None, *, given: Given, query: SelectOption = None, as_json: Json = False) -> None:
     """Make and certify the protocol from counts that the cluster makes, and draw nothing."""
     from privacyfunnel.release.design import design_file
-    from privacyfunnel.spark import folders, spark_session
+    from privacyfunnel.spark import data_frames, spark_session
 
     spec = build_spec(None, given).require_columns()
     with spark_session.open_session() as session:
         df = spark_session.read_table(session, table, query, spec.delimiter)
-        source = folders.ClusterCounts(df, (*spec.secret, *spec.publish))
+        source = data_frames.ClusterCounts(df, (*spec.secret, *spec.publish))
         found = design_file(source, replace(spec, counts=source.counts))
     answer(as_json, designed_content(found), designed_told(found, PROGRAM_NAME))
 
@@ -91,14 +91,14 @@ def apply(
 ) -> None:
     """Draw the rows of a table from a protocol that was designed before, on the cluster."""
     from privacyfunnel.release.apply import load_verified
-    from privacyfunnel.spark import folders, spark_session
+    from privacyfunnel.spark import data_frames, spark_session
     from privacyfunnel.spark.output_folder import OutputFiles
 
     spec = build_spec(None, given)
     sealed, signer = load_verified(protocol, spec)
     with spark_session.open_session() as session:
         df = spark_session.read_table(session, table, query, spec.delimiter)
-        found = folders.apply_to_folder(sealed, df, spec, OutputFiles(into, format_.value, spec.force))
+        found = data_frames.apply_to_folder(sealed, df, spec, OutputFiles(into, format_.value, spec.force))
     found = replace(found, protocol_file=protocol, signer=signer)
     answer(as_json, applied_content(found), applied_told(found, details=details))
 
@@ -116,14 +116,14 @@ def sanitise(
 ) -> None:
     """Publish columns of a table so that beliefs about the secret that start from the prior move by at most e^ε."""
     from privacyfunnel.report.summary_lines import file_text
-    from privacyfunnel.spark import folders, spark_session
+    from privacyfunnel.spark import data_frames, spark_session
     from privacyfunnel.spark.output_folder import OutputFiles
 
     spec = build_spec(None, given).require_columns()
     with spark_session.open_session() as session:
         df = spark_session.read_table(session, table, query, spec.delimiter)
         files = OutputFiles(into, format_.value, spec.force, described=True)
-        found, done = folders.sanitise_to_folder(df, spec, files)
+        found, done = data_frames.sanitise_to_folder(df, spec, files)
     not_promised = dict.fromkeys((*found.not_promised, *done.not_promised))
     content = {**applied_content(done), **designed_content(found), "not_promised": [*not_promised]}
     lines = [("Published", file_text(done)), *protection_facts(found)]

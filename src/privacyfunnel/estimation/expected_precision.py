@@ -18,8 +18,14 @@ from typing import Any
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray, IntArray
-from privacyfunnel.designs.method_selection import DEFAULT_METHOD, apply_default_use, resolve_method
-from privacyfunnel.designs.methods import Effort, Options, find_method
+from privacyfunnel.designs.methods import (
+    DEFAULT_METHOD,
+    Effort,
+    Options,
+    apply_default_use,
+    find_method,
+    resolve_method,
+)
 from privacyfunnel.errors import SizeError
 from privacyfunnel.estimation.inversion import unbiased_variances
 from privacyfunnel.estimation.observation import Cells, ChannelModel, Precision

@@ -24,8 +24,8 @@ import numpy as np
 from privacyfunnel.errors import ProtocolFileError
 from privacyfunnel.mechanisms.input_domain import Domain
 from privacyfunnel.model.composable import ComposablePromise
+from privacyfunnel.model.credal.events import OddsRange
 from privacyfunnel.model.credal.noisy_sample_rule import NoisySampleRule
-from privacyfunnel.model.credal.odds_range import OddsRange
 from privacyfunnel.model.credal.sample_rule import SampleRule, SeenSecretsRule, check_confidence
 from privacyfunnel.model.joint import INT64_TOTAL, Joint
 from privacyfunnel.model.neighbours import NeighbourPromise

@@ -168,7 +168,7 @@ class ChannelMechanism(Mechanism):
     def table_protocol(self) -> Protocol | None:
         return None if self._entry_count > LARGEST_TABLE and self._is_value_channel else self.table
 
-    @property
+    @cached_property
     def table(self) -> Protocol:
         """The same mechanism as a table of all chances in floats; refused where that would not fit in memory."""
         every, listed = self._all_rows, self.inputs

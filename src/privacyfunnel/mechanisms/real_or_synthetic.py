@@ -43,7 +43,7 @@ from privacyfunnel.mechanisms.mechanism import DescribableProtocol, Mechanism
 from privacyfunnel.mechanisms.sampling import KeyStream, RandomWords
 from privacyfunnel.model.comparisons import Comparisons, float_below
 from privacyfunnel.model.credal.credal_sets import CredalSets
-from privacyfunnel.model.credal.odds_range import OddsRange
+from privacyfunnel.model.credal.events import OddsRange
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.protocols.channel_protocol import Labels

@@ -25,7 +25,7 @@ from privacyfunnel.hints import hint
 from privacyfunnel.model.comparisons import Comparisons, GroupPairs, Leak, compare_groups, float_below
 from privacyfunnel.model.constraints import LinearConstraints
 from privacyfunnel.model.credal.credal_sets import Comparable, CredalSets
-from privacyfunnel.model.credal.odds_range import OddsRange
+from privacyfunnel.model.credal.events import OddsRange
 from privacyfunnel.model.credal.sample_rule import CredalRule, SampleRule, check_confidence
 from privacyfunnel.model.joint import Joint
 

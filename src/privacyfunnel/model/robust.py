@@ -26,8 +26,7 @@ from privacyfunnel.arrays import IntArray
 from privacyfunnel.errors import ParameterError
 from privacyfunnel.model.comparisons import GroupPairs
 from privacyfunnel.model.credal.credal_sets import CredalSets
-from privacyfunnel.model.credal.events import empty_credal_sets, people_classes, refuse_scales
-from privacyfunnel.model.credal.odds_range import OddsRange
+from privacyfunnel.model.credal.events import OddsRange, empty_credal_sets, people_classes, refuse_scales
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promise_base import ExtendedPromise, Promise
 

@@ -37,7 +37,7 @@ from privacyfunnel.tables.readers.table_files import TableSource
 
 if TYPE_CHECKING:
     from privacyfunnel.release.row_sampler import RowSampler
-    from privacyfunnel.tables.readers.table_interface import Table
+    from privacyfunnel.tables.readers.column_selection import Table
 
 MODEL_PROMISE = "the promise is about the published model, whatever these rows are"
 
@@ -195,7 +195,7 @@ def apply(
     secret, where the rows carry it.
     """
     from privacyfunnel.release.row_sampler import RowSampler
-    from privacyfunnel.tables.readers.lazy_frames import frame_by_persons, frame_table
+    from privacyfunnel.tables.readers.eager_frames import frame_by_persons, frame_table
 
     spec = combine(spec, keep=keep, unknown=unknown, row_id=row_id, key_file=key_file, bins=bins)
     sealed, signer = load_verified(protocol, spec)

@@ -14,8 +14,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from privacyfunnel.arrays import one_blas_thread
 from privacyfunnel.designs.curve import Point, line_name
-from privacyfunnel.designs.method_selection import Choice, apply_default_use, make_design, resolve_method
-from privacyfunnel.designs.methods import REAL_OR_SYNTHETIC, Options
+from privacyfunnel.designs.methods import (
+    REAL_OR_SYNTHETIC,
+    Choice,
+    Options,
+    apply_default_use,
+    make_design,
+    resolve_method,
+)
 from privacyfunnel.designs.wide.real_or_synthetic_design import WideDesign
 from privacyfunnel.errors import ColumnError, GuaranteeError, OutputError, ParameterError, SizeError
 from privacyfunnel.hints import hint
@@ -44,7 +50,7 @@ from privacyfunnel.tables.readers.table_files import TableSource
 if TYPE_CHECKING:
     from privacyfunnel.designs.interface import Progress
     from privacyfunnel.tables.coding.encoding import Encoding
-    from privacyfunnel.tables.readers.table_interface import Table
+    from privacyfunnel.tables.readers.column_selection import Table
 
 BESIDE_KEPT = ("optimal", "randomised-response", "conditional-reporting")  # see kept columns
 ROUNDING = 1e-9  # relative: gaps that differ by less are the same
@@ -144,7 +150,7 @@ def design(
     The spec and its shorthand mean what they mean for `sanitise`, where each is explained. Where the frame has a row
     per combination, the spec's `counts` is the column with the number of rows of each.
     """
-    from privacyfunnel.tables.readers.lazy_frames import count_in_engine, frame_by_persons, frame_table
+    from privacyfunnel.tables.readers.eager_frames import count_in_engine, frame_by_persons, frame_table
 
     spec = combine(
         spec,
@@ -184,10 +190,9 @@ def design_file(
     from contextlib import ExitStack
 
     from privacyfunnel.atomic_files import atomic_file, check_target, ensure_folder
-    from privacyfunnel.release.codebook import codebook
     from privacyfunnel.release.ledger.ledger_file import Ledger, ledger_path
     from privacyfunnel.release.ledger.noise_draws import noise_counts, record_noise
-    from privacyfunnel.release.release_files import codebook_name
+    from privacyfunnel.release.release_files import codebook, codebook_name
     from privacyfunnel.tables.writers.table_writer import write_batches
 
     spec = require_spec(spec, "design_file(source").require_columns()

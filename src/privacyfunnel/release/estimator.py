@@ -18,7 +18,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from privacyfunnel.designs.method_selection import DEFAULT_METHOD
+from privacyfunnel.designs.methods import DEFAULT_METHOD
 from privacyfunnel.errors import ColumnError, ParameterError
 from privacyfunnel.formatting import facts_html
 from privacyfunnel.mechanisms.sealing import SealedProtocol

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from privacyfunnel.designs.method_selection import resolve_method
-from privacyfunnel.designs.methods import Effort, Options, find_method
+from privacyfunnel.designs.methods import Effort, Options, find_method, resolve_method
 from privacyfunnel.errors import PrivacyFunnelError
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise

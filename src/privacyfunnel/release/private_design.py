@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from privacyfunnel.formatting import format_epsilon, format_number
 from privacyfunnel.hints import hint
-from privacyfunnel.model.credal.odds_range import OddsRange
+from privacyfunnel.model.credal.events import OddsRange
 from privacyfunnel.names import format_names
 
 if TYPE_CHECKING:

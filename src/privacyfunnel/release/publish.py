@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
     from privacyfunnel.tables.coding.bins import Bins
     from privacyfunnel.tables.coding.merges import Merge
+    from privacyfunnel.tables.readers.column_selection import Table
     from privacyfunnel.tables.readers.formats import TextFormat
     from privacyfunnel.tables.readers.table_files import TableSource
-    from privacyfunnel.tables.readers.table_interface import Table
 
 T = TypeVar("T")
 LOG = logging.getLogger(__name__)

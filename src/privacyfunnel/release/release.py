@@ -303,7 +303,7 @@ class Release(PublishedTable):
 
 def first_rows_html(frame: Any) -> str:
     """The first rows of a frame of any kind."""
-    from privacyfunnel.tables.readers.lazy_frames import frame_table
+    from privacyfunnel.tables.readers.eager_frames import frame_table
 
     source = frame_table(frame)
     rows = next(iter(source.batches(source.columns))).head(5)

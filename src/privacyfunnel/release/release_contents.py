@@ -160,7 +160,7 @@ def _board_facts(release: Release) -> dict[str, Any]:
 
 def save_release(release: Release, into: Path, suffix: str, *, force: bool) -> Path:
     """Write the release of a frame into a folder, all or nothing; the folder."""
-    from privacyfunnel.tables.readers.lazy_frames import frame_table
+    from privacyfunnel.tables.readers.eager_frames import frame_table
     from privacyfunnel.tables.writers.table_writer import write_batches
 
     if isinstance(release.table, str | Path):

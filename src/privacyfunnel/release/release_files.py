@@ -1,10 +1,15 @@
-"""Where a release goes, and where its files are found again.
+r"""Where a release goes, and where its files are found again.
 
     out/public/   the sanitised table, README.html, croissant.json, dcat.jsonld
     out/owner/    report.html, release.toml, disclosure-record.json
     protocol.json, codebook and estimates.csv are public if made from noisy counts; else the first two are the owner's
 
 `apply` writes one file, or a folder of parts.
+
+The codebook: what each outcome code of a table stands for, :math:`p(x \mid y)`, a row per code and value.
+
+Values are in order of their chances, so that the first of a code is the one that the table shows beside it. Chances
+depend on the law, which is public, and on the shares of X: they tell these to as many digits as are written.
 """
 
 from __future__ import annotations
@@ -18,15 +23,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+import polars as pl
 
+from privacyfunnel.arrays import IntArray, Matrix, nonzero_entries
 from privacyfunnel.atomic_files import OWNER, PUBLIC, atomic_file, atomic_folder, check_folder, is_written
 from privacyfunnel.errors import OutputError
+from privacyfunnel.mechanisms.outcomes import NAME, Outcome, Outcomes
+from privacyfunnel.mechanisms.sealing import SealedProtocol
+from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.protocols.channel_protocol import NEGLIGIBLE
+from privacyfunnel.names import unique_label
+from privacyfunnel.tables.readers.column_selection import Table
 from privacyfunnel.tables.readers.formats import STEM, TABLES
 from privacyfunnel.tables.readers.table_files import PartsTable, check_output, check_suffix, table_suffix
-from privacyfunnel.tables.readers.table_interface import Table
 
 if TYPE_CHECKING:
     from privacyfunnel.release.row_sampler import RowSampler
+
 
 README, CROISSANT, DCAT, ESTIMATES = "README.html", "croissant.json", "dcat.jsonld", "estimates.csv"
 REPORT, SPEC = "report.html", "release.toml"
@@ -178,3 +191,48 @@ def altered_files(public: Path) -> list[str]:
     found = {path.relative_to(public).as_posix() for path in public.rglob("*")} - {CROISSANT}
     signatures = {f"{name}.sig" for name in listed}
     return sorted(name for name in (found - signatures) | {*listed} if not is_written(public / name, listed.get(name)))
+
+
+DIGITS = 3  # of a chance
+COLUMN, CHANCE = "column", "chance"  # what is beside codes and values
+
+
+def codebook(sealed: SealedProtocol, joint: Joint) -> pl.DataFrame | None:
+    """A row per outcome code and value that it may stand for; None where the table shows no codes.
+
+    The columns: which column of the table the code is in, where there are several; the code; the value, a column per
+    attribute, empty where the code says nothing about it; its chance. Values with a chance below 1e-6 are left out.
+    """
+    outcomes: Outcomes = sealed.outcomes
+    if not outcomes:
+        return None
+    attributes = [at.name for at in joint.attributes]
+    code = outcomes[0].column if len(outcomes) == 1 else unique_label(NAME, attributes)
+    chance = unique_label(CHANCE, [*attributes, code])
+    found = zip(outcomes, sealed.mechanism.value_joint(joint), strict=True)
+    pieces = [_part_rows(outcome, *held, joint, code, chance) for outcome, held in found]
+    if len(outcomes) > 1:
+        where = unique_label(COLUMN, [*attributes, code, chance])
+        pieces = [
+            piece.select(pl.lit(outcome.column).alias(where), pl.all())
+            for outcome, piece in zip(outcomes, pieces, strict=True)
+        ]
+    return pl.concat(pieces)
+
+
+def _part_rows(outcome: Outcome, values: IntArray, p_xy: Matrix, joint: Joint, code: str, chance: str) -> pl.DataFrame:
+    x, y, held = nonzero_entries(p_xy)
+    posterior = held / np.asarray(p_xy.sum(axis=0))[y]
+    listed = np.flatnonzero(posterior > NEGLIGIBLE)
+    listed = listed[np.lexsort((x[listed], -posterior[listed], y[listed]))]
+    x, y, posterior = x[listed], y[listed], posterior[listed]
+    columns = {code: pl.Series(outcome.codes, dtype=pl.String).gather(y.astype(np.uint32))}
+    for j, at in enumerate(joint.attributes):
+        if j in outcome.attributes:
+            number = values[x, outcome.attributes.index(j)].astype(np.uint32)
+            columns[at.name] = pl.Series(at.labels, dtype=pl.String).gather(number)
+        else:
+            columns[at.name] = pl.repeat(None, len(x), dtype=pl.String, eager=True)
+    rounded = (float(f"{p:.{DIGITS}g}") for p in posterior)
+    columns[chance] = pl.Series(np.fromiter(rounded, np.float64, len(x)))
+    return pl.DataFrame(columns)

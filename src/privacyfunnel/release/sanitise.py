@@ -96,7 +96,7 @@ class ReleaseRun:
 
     def codebook(self) -> pl.DataFrame | None:
         """What outcome codes stand for, where the table shows any."""
-        from privacyfunnel.release.codebook import codebook
+        from privacyfunnel.release.release_files import codebook
 
         return codebook(self.sealed, self._design.joint)
 
@@ -191,7 +191,7 @@ def sanitise(
     keep
         Columns to publish unchanged, with `prior="table"`. The promise is about them and what is published together.
     """
-    from privacyfunnel.tables.readers.lazy_frames import frame_by_persons, frame_table
+    from privacyfunnel.tables.readers.eager_frames import frame_by_persons, frame_table
 
     spec = combine(
         spec,

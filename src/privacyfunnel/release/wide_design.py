@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from privacyfunnel.arrays import IntArray
-from privacyfunnel.designs.method_selection import AUTO
-from privacyfunnel.designs.methods import REAL_OR_SYNTHETIC
-from privacyfunnel.designs.optimal.solver_interface import CONDITIONED_WELL
+from privacyfunnel.designs.methods import AUTO, REAL_OR_SYNTHETIC
+from privacyfunnel.designs.optimal.problem_conversion import CONDITIONED_WELL
 from privacyfunnel.designs.wide.real_or_synthetic_design import (
     WideDesign,
     design_real_or_synthetic,
@@ -37,6 +36,7 @@ from privacyfunnel.model.published.measurement import MOST_LABELS, CodedTable
 from privacyfunnel.model.published.model_quality import ModelQuality, measure_quality
 from privacyfunnel.model.published.noisy_counts import check_design_epsilon
 from privacyfunnel.model.published.tree_fit import check_zeros, tabulate_zeros
+from privacyfunnel.model.published.tree_model import check_known
 from privacyfunnel.model.published.wide_fit import (
     BINNED,
     FOUND,
@@ -165,6 +165,8 @@ def check_wide(table: Contingency, spec: ReleaseSpec) -> None:
     for coding in (*table.secret.codings, *codings):
         _refuse_many_labels(Attribute(coding.column, coding.labels), coding.column in given)
     attributes = [Attribute(coding.column, coding.labels) for coding in codings]
+    named = [at for at in attributes if at.name in spec.known]
+    check_known(named, 2 * math.prod(len(at.labels) if at.name in given else 1 for at in named))
     check_zeros(attributes, spec.impossible_pairs)
     if spec.domain_file is not None:
         tabulate_zeros(attributes, spec.impossible_pairs)

@@ -116,8 +116,8 @@ def _neighbours_text(sealed: SealedProtocol) -> str:
     if sealed.promise.guards_known_attributes:
         return f"{who}: covered"
     if sealed.promise.known_columns:
-        names = format_names(sealed.promise.known_columns)
-        return f"neighbours who know a person's {names}: covered; who know other columns: NOT covered"
+        known = format_names(sealed.promise.known_columns)
+        return f"neighbours who know a person's {known}: covered; who know other columns: NOT covered"
     if len(names) == 1 and not sealed.sees_secret:
         return f"{who}: covered, a record tells them nothing new"
     way = hint("promise", "srlip") if sealed.mechanism.lists_inputs else hint("known")

@@ -200,7 +200,7 @@ class ReleaseSpec:
             return NeighbourPromise(plain, self.known)
         if self.robust is None:
             return plain
-        from privacyfunnel.model.credal.odds_range import OddsRange
+        from privacyfunnel.model.credal.events import OddsRange
         from privacyfunnel.model.promises import RobustPromise
 
         return RobustPromise(plain, OddsRange.parse(self.robust))

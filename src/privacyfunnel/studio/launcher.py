@@ -12,7 +12,7 @@ from pathlib import Path
 from privacyfunnel.errors import ParameterError
 from privacyfunnel.hints import hint
 from privacyfunnel.studio.choices import TableFile
-from privacyfunnel.studio.guard import Keys
+from privacyfunnel.studio.server import Keys
 from privacyfunnel.studio.sessions import PrivateFolder, open_private_folder
 from privacyfunnel.studio.task_pool import TaskPool
 

@@ -9,18 +9,21 @@ from types import MappingProxyType
 import numpy as np
 
 from privacyfunnel.arrays import one_blas_thread
-from privacyfunnel.designs.optimal.information_solver import maximise_information
-from privacyfunnel.designs.optimal.linear_solver import minimise_expected_cost
-from privacyfunnel.designs.optimal.problem_conversion import explain_skew
-from privacyfunnel.designs.optimal.solver_interface import (
+from privacyfunnel.designs.optimal.problem_conversion import (
     LARGEST_DIVIDED,
     LARGEST_PROBLEM,
     Optimum,
     Progress,
     SolverRequest,
     StopReason,
+    explain_skew,
 )
-from privacyfunnel.designs.optimal.statistics_solver import minimise_balanced_error, minimise_squared_error
+from privacyfunnel.designs.optimal.solvers import (
+    maximise_information,
+    minimise_balanced_error,
+    minimise_expected_cost,
+    minimise_squared_error,
+)
 from privacyfunnel.engine.clock import Clock, clock_for
 from privacyfunnel.errors import ParameterError, SizeError, check_positive
 from privacyfunnel.hints import hint

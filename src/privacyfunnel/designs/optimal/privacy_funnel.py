@@ -18,17 +18,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray, IntArray, entropy_terms
-from privacyfunnel.designs.optimal.information_solver import margin_cost
 from privacyfunnel.designs.optimal.optimum import check_size, optimal
 from privacyfunnel.designs.optimal.problem_conversion import (
     LARGEST_EPSILON,
     LARGEST_SLIVER_BITS,
+    Optimum,
+    StopReason,
     build_problem,
     build_protocol,
     explain_skew,
     identity,
 )
-from privacyfunnel.designs.optimal.solver_interface import Optimum, StopReason
+from privacyfunnel.designs.optimal.solvers import margin_cost
 from privacyfunnel.engine.clock import FOREVER, WORK, Clock, clock_for
 from privacyfunnel.engine.driver import Progress
 from privacyfunnel.engine.problem import EntropyFloor, Problem

@@ -123,12 +123,7 @@ class TreeModel:
             raise DistributionError("Columns that are known must depend on each other alone; these do not.")
         shape = tuple(len(self.attributes[j].labels) for j in columns)
         size, c = math.prod(shape), len(self.shares)
-        if c * size > MOST_KNOWN:
-            names = ", ".join(self.attributes[j].name for j in columns)
-            raise SizeError(
-                f"Neighbours who know columns are covered for at most {MOST_KNOWN} combinations of a secret and what "
-                f"is known; {c} groups of secrets and {names} have {c * size}. Name fewer columns, or coarser ones."
-            )
+        check_known([self.attributes[j] for j in columns], c * size)
         codes = dict(zip(columns, np.unravel_index(np.arange(size), shape), strict=True))
         weights = np.repeat(self._floats[:, None], size, axis=1)
         tables = [np.repeat(table, size, axis=0) for table in self.tables]
@@ -334,6 +329,16 @@ class TreeModel:
 
 
 _TOO_MANY = f"A marginal is listed up to {MOST_CELLS:,} combinations; these columns have more. Ask for fewer."
+
+
+def check_known(known: Sequence[Attribute], combinations: int) -> None:
+    """Refuse columns that, with the secret, have more combinations than neighbours are covered for."""
+    if combinations > MOST_KNOWN:
+        raise SizeError(
+            f"Neighbours who know columns are covered for at most {MOST_KNOWN} combinations of a secret and what is "
+            f"known; {' & '.join(at.name for at in known)} make {combinations} or more. Name fewer columns, or coarser "
+            "ones."
+        )
 
 
 def round_to_unit(weights: FloatArray) -> IntArray:

@@ -1,8 +1,7 @@
 """The pages: the steps in order, and two pages for whoever receives a release."""
 
 from privacyfunnel.studio.pages.page_definition import StudioPage
-from privacyfunnel.studio.pages.promise_pages import COST_PAGE, PROMISE_PAGE, TODAY_PAGE
-from privacyfunnel.studio.pages.publish_page import PAGE
+from privacyfunnel.studio.pages.promise_pages import COST_PAGE, PAGE, PROMISE_PAGE, TODAY_PAGE
 from privacyfunnel.studio.pages.receiver_pages import ANALYST_PAGE, AUDIT_PAGE
 from privacyfunnel.studio.pages.table_pages import ROLES_PAGE, TABLE_PAGE
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from privacyfunnel.atomic_files import atomic_file, check_target
 from privacyfunnel.errors import OutputError, TableError
+from privacyfunnel.tables.readers.column_selection import Table
 from privacyfunnel.tables.readers.formats import (
     AUTO_DETECT,
     DELIMITED,
@@ -31,12 +32,11 @@ from privacyfunnel.tables.readers.formats import (
     NumberFormat,
     TextFormat,
 )
-from privacyfunnel.tables.readers.table_interface import Table
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from privacyfunnel.tables.readers.table_interface import Table
+    from privacyfunnel.tables.readers.column_selection import Table
 
 
 PATTERN = frozenset("*?[")
@@ -296,6 +296,6 @@ def open_source(source: Any, dialect: Dialect = AUTO_DETECT) -> Table:
         return resolve_source(source).open(dialect)
     if isinstance(source, Table):
         return source
-    from privacyfunnel.tables.readers.lazy_frames import frame_table
+    from privacyfunnel.tables.readers.eager_frames import frame_table
 
     return frame_table(source)

@@ -18,8 +18,8 @@ import polars as pl
 
 from privacyfunnel.atomic_files import atomic_file
 from privacyfunnel.errors import OutputError
+from privacyfunnel.tables.readers.column_selection import Table
 from privacyfunnel.tables.readers.table_files import match_suffix
-from privacyfunnel.tables.readers.table_interface import Table
 
 FOREIGN_OUTPUTS = (".xlsx", ".dta", ".sav")
 MOST_ROWS, LONGEST_NAME = (1 << 20) - 1, 31  # of a sheet, below its header; of names in all of these programs
