@@ -189,10 +189,10 @@ class ReleaseSpec:
     @cached_property
     def promise_value(self) -> Promise:
         """The promise with its ε; for an average alone the largest ε, and the one that results is stated."""
+        from privacyfunnel.model.promises import ComposablePromise, RobustPromise
+
         plain = self._plain_promise
         if self.composable is not None:
-            from privacyfunnel.model.composable import ComposablePromise
-
             return ComposablePromise(plain, self.composable)
         if self.known:
             from privacyfunnel.model.neighbours import NeighbourPromise
@@ -201,7 +201,6 @@ class ReleaseSpec:
         if self.robust is None:
             return plain
         from privacyfunnel.model.credal.events import OddsRange
-        from privacyfunnel.model.promises import RobustPromise
 
         return RobustPromise(plain, OddsRange.parse(self.robust))
 
@@ -213,8 +212,7 @@ class ReleaseSpec:
             return self._size_promise(None)
         from privacyfunnel.model.each_secret import Each
 
-        given = [size for size in sizes.values() if size is not None]
-        return Each.of_columns(self._size_promise(max(given) if len(given) == len(sizes) else None), sizes)
+        return Each.of_columns(self._size_promise(max(sizes.values()) if all(sizes.values()) else None), sizes)
 
     def _size_promise(self, default: float | None) -> Promise:
         from privacyfunnel.model.promises import find_promise, fixes_epsilon
