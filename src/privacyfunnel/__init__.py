@@ -136,7 +136,7 @@ _HINTS = {
         "Orders": "model.uses.ordinal_scale",
         "TableSource": "tables.readers.table_files",
     },
-    "model.information": {"Joint": "model.joint", "Comparable": "model.protocols.comparable"},
+    "model.information": {"Joint": "model.joint", "Comparable": "model.credal.credal_sets"},
     "tables.coding.merges": {"Coding": "tables.coding.coders"},
 }
 
