@@ -91,9 +91,9 @@ def format_figure(line: Line, *, interval: bool = False) -> str:
     if name in ("seconds", "memory"):
         return f"{mean:.0f}" if mean >= 10 else f"{mean:.1f}"
     half = float(line["half_width"] or 0) * scale
-    spread = f" ± {half:.1g}" if interval and half >= 5e-4 else ""
+    spread = f" ± {half:.0f}" if half >= 10 else f" ± {half:.1g}" if half >= 5e-4 else ""
     shown = f"{scale * mean:.1f}" if name in PERCENT else f"{mean:.3g}"
-    return f"{shown}{spread}{unit}"
+    return f"{shown}{spread if interval else ''}{unit}"
 
 
 def _sections(found: dict[Place, Line], failures: list[Line]) -> Iterable[str]:
