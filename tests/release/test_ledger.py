@@ -410,3 +410,15 @@ def test_ledgers_of_two_machines_are_merged_and_then_know_the_rows_of_both(
     release(moved, "two", ledger=merged, again=True)
     assert {entry.salt for entry in Ledger(merged).entries()} == {"", Ledger(theirs)._content()[0].hex()}
     assert "no 'nowhere.json'" in turned_down(capsys, "ledger", "merge", "nowhere.json", "--ledger", mine)
+
+
+def test_releases_that_add_up_are_counted_by_their_limits(people: Path) -> None:
+    release(people, composable=0.5, anyway=True)
+    assert Ledger(people.parent / NAME).entries()[0].promise == "LIP ε = 1, A = 0.5"
+    found = noted(people, "two", publish=("race",), composable=0.25, again=True, anyway=True)
+    assert found.at_most == 1.5
+    assert found.together is not None
+    assert found.together.composed.epsilon <= 1.5
+    assert "learns at most ε = 1.5" in found.leak_statement
+    release(people, "three", publish=("relationship",), again=True, anyway=True)
+    assert noted(people, "four", publish=("sex",), again=True, anyway=True).at_most is None  # the third has no limit

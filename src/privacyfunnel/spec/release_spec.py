@@ -15,15 +15,9 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast
 from privacyfunnel.errors import ColumnError, ParameterError
 from privacyfunnel.hints import hint
 from privacyfunnel.spec.checks import (
-    check_composable,
-    check_kept,
-    check_key,
+    CHECKS,
     check_model,
     check_population,
-    check_prior,
-    check_private,
-    check_promise,
-    check_robust,
     check_used_columns,
     epsilon_of_factor,
     find_source,
@@ -158,7 +152,7 @@ class ReleaseSpec:
         for name, value in PRESETS.get(self.for_whom or "", {}).items():
             if getattr(self, name) == next(each.default for each in FIELDS if each.name == name):
                 object.__setattr__(self, name, value)
-        for check in (check_promise, check_prior, check_composable, check_robust, check_private, check_kept, check_key):
+        for check in CHECKS:
             check(self)
         check_used_columns(self, (*self.secret, *self.publish))
         for _ in (self.use_value, self.bin_rules, self.merges):  # each reads its texts, or refuses them
