@@ -385,3 +385,15 @@ def test_the_ledger_is_listed_shown_forgotten_and_exported(tmp_path: Path, capsy
     assert said(capsys, "ledger", "forget", entry["name"], "--table", people)[0] == 0
     assert found_by(capsys, *ledger)["releases"] == []
     assert said(capsys, *words, tmp_path / "two")[0] == 0
+
+
+def test_releases_that_add_up_are_counted_by_their_limits(people: Path) -> None:
+    release(people, composable=0.5, anyway=True)
+    assert Ledger(people.parent / NAME).entries()[0].promise == "LIP ε = 1, A = 0.5"
+    found = noted(people, "two", publish=("race",), composable=0.25, again=True, anyway=True)
+    assert found.at_most == 1.5
+    assert found.together is not None
+    assert found.together.composed.epsilon <= 1.5
+    assert "learns at most ε = 1.5" in found.leak_statement
+    release(people, "three", publish=("relationship",), again=True, anyway=True)
+    assert noted(people, "four", publish=("sex",), again=True, anyway=True).at_most is None  # the third has no limit
