@@ -136,7 +136,7 @@ def design(
     frame: Any,
     spec: ReleaseSpec | None = None,
     *,
-    secret: str | Sequence[str] = (),
+    secret: str | Sequence[str | Sequence[str]] | Mapping[str, float] = (),
     publish: str | Sequence[str] = (),
     epsilon: float | None = None,
     promise: Promise | str | None = None,
