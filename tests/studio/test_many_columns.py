@@ -23,7 +23,6 @@ def test_many_columns_are_published_from_the_page_as_by_the_command(tab: Tab, ad
     saved(tab)
     at(tab, "cost")
     tab.until(DONE)
-    tab.shows("real-or-synthetic")
     on(tab, "publish")
     tab.shows("This is not promised")
     tab.fill("input[name=into]", str(tmp_path / "out"))
