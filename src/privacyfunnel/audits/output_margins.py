@@ -36,8 +36,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacyfunnel.arrays import FloatArray, IntArray, dense, sparse
-from privacyfunnel.mechanisms.draw_tally import DrawTally, PooledCounts
-from privacyfunnel.mechanisms.mechanism import Mechanism
+from privacyfunnel.mechanisms.mechanism import DrawTally, Mechanism, PooledCounts
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 
 if TYPE_CHECKING:

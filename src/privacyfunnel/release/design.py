@@ -191,7 +191,7 @@ def design_file(
 
     from privacyfunnel.atomic_files import atomic_file, check_target, ensure_folder
     from privacyfunnel.release.ledger.ledger_file import Ledger, ledger_path
-    from privacyfunnel.release.ledger.noise_draws import noise_counts, record_noise
+    from privacyfunnel.release.ledger.repeats import noise_counts, record_noise
     from privacyfunnel.release.release_files import codebook, codebook_name
     from privacyfunnel.tables.writers.table_writer import write_batches
 
