@@ -216,12 +216,15 @@ def test_what_does_not_go_with_a_model_is_refused() -> None:
             assert 'prior="table"' in str(error.value) or "prior='table'" in str(error.value)
 
 
-def test_an_epsilon_that_the_sentence_proposes_does() -> None:
-    frame = people(rows=150)
+def test_an_epsilon_that_the_sentence_proposes_does_and_is_one_that_promises_something() -> None:
+    frame = people(rows=1_500)
     with pytest.raises(ParameterError) as error:
-        made(frame)
+        made(frame, epsilon=0.3)
     proposed = float(str(error.value).partition("epsilon=")[2].partition(" or ")[0])
-    assert model_of(made(frame, epsilon=proposed)).rows == 150
+    assert model_of(made(frame, epsilon=proposed)).rows == 1_500
+    with pytest.raises(ParameterError, match=r"Try 4,000 rows") as error:
+        made(people(rows=150))
+    assert "epsilon=" not in str(error.value)
 
 
 def test_what_was_altered_is_refused() -> None:

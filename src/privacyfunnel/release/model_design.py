@@ -55,6 +55,7 @@ FOR_LABELS, MOST_FOR_LABELS = Fraction(1, 20), Fraction(1, 4)  # of the whole ε
 FOR_OTHERS = Fraction(1, 5)  # … and of ε_c, for what became `other`, where those of one are
 LARGEST_TOTAL = 30  # with which labels are found: chances below 1e-24 are not told apart
 LEAST_LEFT = Fraction(1, 1000)  # of ε for the records
+LARGEST_ADVICE = 3.0  # the largest ε that a refusal proposes
 SURE_OF_OTHERS = 2  # standard deviations of noise that `other` must have to be a value of the model
 FOR_POPULATION = Fraction(1, 3)  # of the whole ε, for the counts by which a population is promised
 CONFIDENCE = 0.95  # unless another was asked for
@@ -424,7 +425,8 @@ def _enough(budget: _Budget, cells: int = 0) -> str:
     needed = 4 * cells / budget.rows if cells else 2 * ROWS_TO_FIND_LABELS / budget.rows
     epsilon = f"{max(needed, 2 * float(budget.total)):.2g}"
     rows = math.ceil(float(epsilon) / float(budget.total) * budget.rows)
-    return f"Try {hint('epsilon', epsilon)} or {float(f'{rows:.2g}'):,.0f} rows"
+    larger = f"{hint('epsilon', epsilon)} or " if float(epsilon) <= LARGEST_ADVICE else ""
+    return f"Try {larger}{float(f'{rows:.2g}'):,.0f} rows"
 
 
 def _few_rows(why: str, enough: str) -> ParameterError:
