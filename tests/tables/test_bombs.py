@@ -8,7 +8,7 @@ import pytest
 import zstandard
 
 from privacyfunnel.errors import TableError
-from privacyfunnel.tables.readers import delimited
+from privacyfunnel.tables.readers import delimited, formats
 from privacyfunnel.tables.readers.foreign_files import _sheet_extent
 from privacyfunnel.tables.readers.formats import Dialect
 from privacyfunnel.tables.readers.table_files import open_table

@@ -41,7 +41,7 @@ from privacyfunnel.mechanisms.sealing import SealedProtocol
 
 if TYPE_CHECKING:
     from privacyfunnel.release.output_layout import OutputLayout
-    from privacyfunnel.tables.readers.column_selection import Table
+    from privacyfunnel.tables.readers.formats import Table
 
 
 LEAST_EXPECTED = 20  # outputs that expect fewer rows are joined before they are compared

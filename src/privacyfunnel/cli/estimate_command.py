@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from privacyfunnel.estimation import Cell, Estimates, Regression, ShareTable
     from privacyfunnel.mechanisms.sealing import SealedProtocol
     from privacyfunnel.model.joint import Joint
-    from privacyfunnel.tables.readers.column_selection import Table
-    from privacyfunnel.tables.readers.formats import Dialect
+    from privacyfunnel.tables.readers.formats import Dialect, Table
 
 NAMES = ("estimates.csv", "estimates.svg", "estimates.png")
 

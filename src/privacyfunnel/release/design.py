@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from privacyfunnel.designs.interface import Progress
     from privacyfunnel.release.ledger.ledger_file import Entry
     from privacyfunnel.tables.coding.encoding import Encoding
-    from privacyfunnel.tables.readers.column_selection import Table
+    from privacyfunnel.tables.readers.formats import Table
     from privacyfunnel.tables.readers.table_files import TableSource
 
 BESIDE_KEPT = ("optimal", "randomised-response", "conditional-reporting")  # see kept columns

@@ -37,7 +37,7 @@ from privacyfunnel.tables.readers.formats import DEFAULT_TEXT_FORMAT, Dialect, N
 if TYPE_CHECKING:
     import polars as pl
 
-    from privacyfunnel.tables.readers.column_selection import Table
+    from privacyfunnel.tables.readers.formats import Table
 
 
 SQLITE_ROWS = 1 << 16

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, TextIO, cast
+from typing import TYPE_CHECKING, BinaryIO, Protocol, TextIO, cast, runtime_checkable
 
 import zstandard
 
@@ -348,3 +348,50 @@ def detect_delimiter(lines: Sequence[str]) -> str:
         return same and several, several, same, widths[0]
 
     return max(DELIMITERS, key=score)
+
+
+@runtime_checkable
+class Table(Protocol):
+    """Rows under named columns."""
+
+    @property
+    def name(self) -> str:
+        """How messages speak of the table."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names in the header."""
+
+    @property
+    def numbers(self) -> NumberFormat:
+        """How its text writes numbers."""
+
+    @property
+    def text_format(self) -> TextFormat:
+        """How a table of text made from it is to be written."""
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
+        """The rows in order, `columns` only, some hundred thousand at a time; every call starts at the first row."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TableWrapper:
+    """A table that is another one, read in some way of its own; what it does not say itself is as it is there."""
+
+    table: Table
+
+    @property
+    def name(self) -> str:
+        return self.table.name
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.table.columns
+
+    @property
+    def numbers(self) -> NumberFormat:
+        return self.table.numbers
+
+    @property
+    def text_format(self) -> TextFormat:
+        return self.table.text_format
