@@ -260,7 +260,7 @@ def _write_files(
 
     from privacyfunnel.atomic_files import atomic_file, ensure_folder
     from privacyfunnel.estimation import impute_file
-    from privacyfunnel.report.bars import shares_figure, true_shares
+    from privacyfunnel.report.share_figure import shares_figure, true_shares
     from privacyfunnel.report.curve_figures import save
     from privacyfunnel.tables.readers.table_files import open_table
     from privacyfunnel.tables.writers.table_writer import write_batches
