@@ -152,14 +152,14 @@ def replace_by_link(path: Path) -> None:
 def test_what_is_added_to_the_old_folder_while_it_is_replaced_is_not_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    out, remove = tmp_path / "out", atomic_files._remove_written
+    out, remove = tmp_path / "out", atomic_files._remove_own_files
     published(out, "old")
 
     def late(path: Path) -> None:
         (path / "public" / "late.txt").write_text("mine")
         remove(path)
 
-    monkeypatch.setattr(atomic_files, "_remove_written", late)
+    monkeypatch.setattr(atomic_files, "_remove_own_files", late)
     published(out, "new", force=True)
     assert set(standing(out).values()) == {"new"}
     (kept,) = tmp_path.rglob("late.txt")

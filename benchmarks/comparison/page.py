@@ -1,8 +1,9 @@
 """docs/rivals.md and its figures, from the CSVs of results alone: a number cannot differ from what was measured.
 
-The text is `page.md` beside this file. `{table; ε; arm; question}` in it stands for a figure, `{draws; ε; arm}` for the
-least and the most draws of an arm, `{ratio; table; ε; arm; other arm; question}` for how many times the first one's
-figure is the second's; `<!-- tables -->` for all tables, `<!-- lines -->` for the lines of code.
+The text is `page.md` beside this file. `{table; ε; arm; question}` in it stands for a figure, `{interval; …}` for one
+with its interval, `{draws; ε; arm}` for the least and the most draws of an arm, `{ratio; table; ε; arm; other arm;
+question}` for how many times the first one's figure is the second's; `<!-- tables -->` for all tables, `<!-- lines -->`
+for the lines of code.
 """
 
 from __future__ import annotations
@@ -71,7 +72,9 @@ def make_page(template: str, results: list[Line], failures: list[Line]) -> str:
             table, epsilon, arm, other, question = words[1:]
             own, others = (float(found[table, epsilon, name, question]["mean"]) for name in (arm, other))
             return f"{own / others:.2g}"
-        return format_figure(found[words[0], words[1], words[2], words[3]])
+        spread = words[0] == "interval"
+        table, epsilon, arm, question = words[spread:]
+        return format_figure(found[table, epsilon, arm, question], interval=spread)
 
     text = re.sub(r"\{([^{}]+;[^{}]+)\}", fill, template)
     text = text.replace("<!-- lines -->", ", ".join(f"{name} {lines}" for name, lines in count_lines().items()))
@@ -91,9 +94,9 @@ def format_figure(line: Line, *, interval: bool = False) -> str:
     if name in ("seconds", "memory"):
         return f"{mean:.0f}" if mean >= 10 else f"{mean:.1f}"
     half = float(line["half_width"] or 0) * scale
-    spread = f" ± {half:.1g}" if interval and half >= 5e-4 else ""
+    spread = f" ± {half:.0f}" if half >= 10 else f" ± {half:.1g}" if half >= 5e-4 else ""
     shown = f"{scale * mean:.1f}" if name in PERCENT else f"{mean:.3g}"
-    return f"{shown}{spread}{unit}"
+    return f"{shown}{spread if interval else ''}{unit}"
 
 
 def _sections(found: dict[Place, Line], failures: list[Line]) -> Iterable[str]:

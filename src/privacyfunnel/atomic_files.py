@@ -47,7 +47,7 @@ def atomic_file(path: str | Path, *, force: bool = False, owner_only: bool = Fal
     path = Path(path)
     check_target(path, force=force)
     try:
-        with _hidden_folder(path.parent, "part") as hidden:
+        with _staging_folder(path.parent, "part") as hidden:
             part = begin_file(hidden / path.name)
             yield part
             _sync_file(part, OWNERS_ONLY if owner_only else EVERYBODYS & ~current_umask())
@@ -69,7 +69,7 @@ def atomic_folder(path: Path, *, force: bool = False) -> Iterator[Path]:
     check_folder(path, force=force)
     named, path = path, path.resolve()
     try:
-        with _hidden_folder(path.parent, "part") as hidden:
+        with _staging_folder(path.parent, "part") as hidden:
             yield hidden
             if not _read_manifest(hidden):
                 write_manifest(hidden, MANIFEST)
@@ -121,7 +121,7 @@ def _publish_folder(hidden: Path, path: Path, pending: Callable[[], None], *, fo
             raise _exists_error(path) from None
     else:
         _refuse_foreign_files(path)
-        with _hidden_folder(path.parent, "old") as old:
+        with _staging_folder(path.parent, "old") as old:
             path.rename(old / path.name)
             try:
                 pending()
@@ -129,7 +129,7 @@ def _publish_folder(hidden: Path, path: Path, pending: Callable[[], None], *, fo
             except BaseException:
                 (old / path.name).rename(path)
                 raise
-            _remove_written(old / path.name)
+            _remove_own_files(old / path.name)
     with suppress(OSError):
         path.chmod(EVERYBODYS_FOLDER & ~current_umask())
     _sync_folder(path.parent)
@@ -190,7 +190,7 @@ def is_written(path: Path, digest: str | None) -> bool:
     return False
 
 
-def _remove_written(path: Path) -> None:
+def _remove_own_files(path: Path) -> None:
     """Remove a folder with the files that its manifest lists; anything else stays, and then the manifest too."""
     foreign = set(foreign_files(path))
     with suppress(OSError):
@@ -307,13 +307,13 @@ def recover(folder: Path) -> None:
                 try:
                     if os.fstat(place).st_uid == os.geteuid() and acquire_lock(place, wait=False):
                         with lock_folder(folder):
-                            _remove_hidden(hidden, kind)
+                            _remove_staging(hidden, kind)
                 finally:
                     os.close(place)
 
 
 @contextmanager
-def _hidden_folder(folder: Path, kind: str) -> Iterator[Path]:
+def _staging_folder(folder: Path, kind: str) -> Iterator[Path]:
     """A new folder that only its owner can enter, locked as long as this process lives."""
     hidden = folder / f".privacyfunnel.{secrets.token_hex(8)}.{kind}"
     place = -1
@@ -326,12 +326,12 @@ def _hidden_folder(folder: Path, kind: str) -> Iterator[Path]:
                 place = -1
         yield hidden
     finally:
-        _remove_hidden(hidden, kind)
+        _remove_staging(hidden, kind)
         if place >= 0:
             os.close(place)
 
 
-def _remove_hidden(hidden: Path, kind: str) -> None:
+def _remove_staging(hidden: Path, kind: str) -> None:
     """Remove a P; or an O, after its folder got its name again or, where the new one is in place, was removed."""
     if kind == "part":
         shutil.rmtree(hidden, ignore_errors=True)
@@ -339,7 +339,7 @@ def _remove_hidden(hidden: Path, kind: str) -> None:
     with suppress(OSError):
         for old in list(hidden.iterdir()):
             if os.path.lexists(hidden.parent / old.name):
-                _remove_written(old)
+                _remove_own_files(old)
             else:
                 old.rename(hidden.parent / old.name)
         hidden.rmdir()

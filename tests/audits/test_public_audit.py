@@ -295,3 +295,58 @@ def test_verify_confirms_every_promise_and_refuses_one_that_is_a_little_smaller(
             more["sizes"] = {column: 0.97 * size for column, size in more["sizes"].items()}
 
     assert VERIFY(str(rewritten(path, tmp_path / "smaller.json", shrink))) == 1
+
+
+def test_the_sizes_of_several_secrets_are_what_was_asked_for(public_of: Callable[[str], Path]) -> None:
+    sealed = SealedProtocol.load(public_of("each, sex=0.2"))
+    assert sealed.secret_sizes == {"stage": 0.5, "sex": 0.2}
+    assert sealed.total_epsilon == 0.5
+    assert sealed.secret_text == "each of stage and sex"
+    audited = audit_public(public_of("each, sex=0.2").parent)
+    assert [leak.secret for leak in audited.leaks] == ["stage", "sex"]
+    assert audited.leaks[1].quantiles[-1] < 0.2 < audited.leaks[0].quantiles[-1] < 0.5
+
+
+def _skew_one(content: dict[str, Any]) -> None:
+    content["model"]["each"][1]["weights"][0][0] *= 5
+
+
+def _spend_on_one(content: dict[str, Any]) -> None:
+    content["model"]["each"][0]["epsilon"] = content["model"]["epsilon"] = "2/5"
+
+
+def _hide_spending(content: dict[str, Any]) -> None:
+    content["model"]["epsilon"] = "1/1000"
+
+
+def _drop_one(content: dict[str, Any]) -> None:
+    content["model"]["each"].pop()
+
+
+def _claim_one_secret(content: dict[str, Any]) -> None:
+    content["promise"] = {"name": "LIP", "epsilon": content["promise"]["epsilon"]}
+
+
+@pytest.mark.parametrize("change", [_skew_one, _spend_on_one, _hide_spending, _drop_one, _claim_one_secret])
+def test_altered_models_of_several_secrets_are_found_by_both(
+    public_of: Callable[[str], Path], tmp_path: Path, change: Callable[[dict[str, Any]], None]
+) -> None:
+    path = rewritten(public_of("each"), tmp_path / "protocol.json", change)
+    assert VERIFY(str(path)) != 0
+    with pytest.raises((GuaranteeError, ProtocolFileError)):
+        audit_public(path)
+
+
+def test_a_composable_release_is_confirmed_and_a_smaller_limit_is_not(table: Path, tmp_path: Path) -> None:
+    path = released(table, tmp_path / "out", composable=1.0) / "protocol.json"
+    assert SealedProtocol.load(path).promise.composable == 1.0
+    assert VERIFY(str(path)) == 0
+    assert audit_public(path).certified <= 0.4
+
+    def shrink(content: dict[str, Any]) -> None:
+        content["promise"]["composable"] = 0.9
+
+    smaller = rewritten(path, tmp_path / "smaller.json", shrink)
+    assert VERIFY(str(smaller)) == 1
+    with pytest.raises(GuaranteeError):
+        audit_public(smaller)

@@ -283,7 +283,7 @@ def test_several_secrets_are_one_and_numbers_are_binned(people: pl.DataFrame) ->
     release = sanitise(
         ages,
         prior="table",
-        secret=["sex", "income"],
+        secret=[["sex", "income"]],
         publish=["age", "race"],
         promise=LIP(0.3),
         bins=[Bins("age", edges=(30.0, 50.0))],

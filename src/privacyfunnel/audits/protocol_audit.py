@@ -199,7 +199,7 @@ def audit(
     if sealed.model is not None:
         joint, occurs = group_table(found.encoding.contingency, sealed.model)
         law = found.mechanism.restrict_inputs(occurs)
-        leak = exact_worst_leak(law, sealed.promise.unscaled, joint).leak.epsilon
+        leak = exact_worst_leak(law, sealed.promise.without_scales, joint).leak.epsilon
     whom = population_bound(law, sealed.promise, joint)
     rows, named = found.encoding.rows, bool(secret)
     leaks = leak_profiles(law, sealed.promise, joint)

@@ -60,7 +60,9 @@ class AfterPromise(ExtendedPromise, named=False):
                     f"published alone; {self.promise.name} does not. Use LIP, PML, ALIP or LDP."
                 )
             whole = np.array([totals[held].sum() for held in block.secrets], dtype=object)
-            yield replace(block, condition_totals=whole, mixed=True)
+            # Both sides over P(h), which may be small: the same ratios, by numbers that floats can tell apart.
+            weight, seen = block.weight.astype(object) * int(totals.sum()), int(joint.weights.sum())
+            yield replace(block, weight=weight, condition_totals=whole * seen, mixed=True)
 
     def constraints(self, joint: Joint, sees_secret: bool = False) -> LinearConstraints:
         return Promise.constraints(self, joint, sees_secret)

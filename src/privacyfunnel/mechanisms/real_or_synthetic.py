@@ -36,7 +36,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacyfunnel.arrays import BoolArray, FloatArray, IntArray, Matrix, WordArray, freeze
-from privacyfunnel.errors import ParameterError, ProtocolFileError, SizeError, SolverError
+from privacyfunnel.errors import DistributionError, ParameterError, ProtocolFileError, SizeError, SolverError
 from privacyfunnel.mechanisms.exact_arithmetic import ExactLeak, exp_below
 from privacyfunnel.mechanisms.mechanism import DescribableProtocol, DrawTally, Mechanism
 from privacyfunnel.mechanisms.sampling import KeyStream, RandomWords
@@ -397,7 +397,7 @@ class RealOrSynthetic(UnlistedMechanism):
             tables = {name: np.array(content[name], dtype=np.int64) for name in _TABLES}
             model = reveal_known(model, promise)
             return cls(model=model, promise=promise, proof_records=int(content["proof_records"]), **tables)
-        except (KeyError, TypeError, ValueError, OverflowError, ParameterError):
+        except (KeyError, TypeError, ValueError, OverflowError, DistributionError, ParameterError, SizeError):
             raise ProtocolFileError(
                 "Real or synthetic records are stated in tables of integers, one size for all; these are not."
             ) from None

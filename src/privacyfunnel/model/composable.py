@@ -38,10 +38,7 @@ class ComposablePromise(ExtendedPromise, named=False):
             raise ParameterError(f"{hint('composable')} must be above 0: at 0 nothing could be published.")
         for name, value in (("promise", promise), ("limit", float(limit)), ("epsilon", promise.epsilon)):
             object.__setattr__(self, name, value)
-
-    @property
-    def composable(self) -> float:
-        return self.limit
+        object.__setattr__(self, "composable", self.limit)
 
     @property
     def table_promise(self) -> Promise:

@@ -97,7 +97,7 @@ class Each(Promise):
         return Each(epsilon, self.kind, tuple((column, float(share * Fraction(size))) for column, size in self.sizes))
 
     @property
-    def unscaled(self) -> Each:
+    def without_scales(self) -> Each:
         return Each(self.epsilon, self.kind)
 
     @property

@@ -39,6 +39,7 @@ class Promise(ABC):
     asked_as: ClassVar[str] = ""  # its text, where that is not its name
     reads_labels: ClassVar[bool] = False  # whether it names values of the secret, which then must not be merged
     by_column: ClassVar[bool] = False  # whether it is about each of several secret columns by itself
+    composable: ClassVar[float | None] = None  # what it adds to other releases of the same records; None if unbounded
     epsilon: float
 
     def __init_subclass__(cls, *, named: bool = True) -> None:
@@ -198,7 +199,7 @@ class Promise(ABC):
         return self
 
     @property
-    def unscaled(self) -> Promise:
+    def without_scales(self) -> Promise:
         """The promise by which a leak is told as it is, and not in parts of an ε of its own."""
         return self.table_promise
 
@@ -219,11 +220,6 @@ class Promise(ABC):
     @property
     def odds(self) -> OddsRange | None:
         """By how much odds may differ from those of its prior; None where it is promised for that prior alone."""
-        return None
-
-    @property
-    def composable(self) -> float | None:
-        """By how much it adds to other releases of the same records, made independently of it; None if unbounded."""
         return None
 
     @property

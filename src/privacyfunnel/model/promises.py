@@ -23,6 +23,7 @@ from privacyfunnel.arrays import BoolArray, IntArray
 from privacyfunnel.errors import ParameterError, check_epsilon
 from privacyfunnel.hints import hint
 from privacyfunnel.model.comparisons import GroupPairs, check_comparison_size, factor_bounds, odds_bounds, scale_below
+from privacyfunnel.model.composable import ComposablePromise
 from privacyfunnel.model.each_secret import Each
 from privacyfunnel.model.labelled_promises import Events, GradedLDP, InteriorPML
 from privacyfunnel.model.promise_base import PROMISES, Population, PopulationPromise, PriorsPromise, Promise
@@ -36,6 +37,7 @@ __all__ = [
     "PROMISES",
     "SRLIP",
     "YARDSTICKS",
+    "ComposablePromise",
     "Each",
     "Events",
     "GradedLDP",

@@ -112,7 +112,7 @@ def fit_model(table: Contingency, spec: ReleaseSpec) -> FittedModel:
         columns, budget = table.secret.columns, replace(budget, parts=len(table.secret.columns))
         noisy = _count(table.select_secret(0), spec, budget, noise, fewest)
         table = table.recode(noisy.contingency.published)
-        others = [_count_named(table.select_secret(j), spec, budget, noise) for j in range(1, len(columns))]
+        others = [_count_secrets(table.select_secret(j), spec, budget, noise) for j in range(1, len(columns))]
         parts = {at: _fit_table(each, budget, at) for at, each in zip(columns, [noisy, *others], strict=True)}
         model: TableModel | EachModel = EachModel.of_parts(parts)
     else:
@@ -140,7 +140,7 @@ def _count(
     return (_find_one if len(codings) == 1 else _find_several)(table, budget, noise, fewest)
 
 
-def _count_named(table: Contingency, spec: ReleaseSpec, budget: _Budget, noise: Noise) -> _NoisyTable:
+def _count_secrets(table: Contingency, spec: ReleaseSpec, budget: _Budget, noise: Noise) -> _NoisyTable:
     """The same where the published labels are known by now, and those of the secret are given or to be found."""
     if spec.domain_file is not None or all(map(budget.names_all, table.secret.codings)):
         return _count_given(table, budget, noise)

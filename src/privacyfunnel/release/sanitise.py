@@ -147,7 +147,7 @@ def sanitise(
     frame: Any,
     spec: ReleaseSpec | None = None,
     *,
-    secret: str | Sequence[str] = (),
+    secret: str | Sequence[str | Sequence[str]] | Mapping[str, float] = (),
     publish: str | Sequence[str] = (),
     epsilon: float | None = None,
     promise: Promise | str | None = None,
@@ -170,7 +170,8 @@ def sanitise(
     spec
         The request. The keywords below are shorthand for its most common fields, and go before its own values.
     secret
-        The column, or columns together, that nobody shall learn.
+        The column that nobody shall learn. Several, `["health", "income"]` or `{"health": 0.5, "income": 1}`, are
+        promised each by itself, with an ε of its own, and nothing about both; `[["health", "income"]]` are one secret.
     publish
         The column or columns to publish, randomised.
     epsilon, promise

@@ -295,3 +295,7 @@ def find_source(table: Any, query: str | None = None) -> TableSource:
             f"A database holds many tables; the rows must be named. Add {hint('query', 'select … from …')}."
         )
     return FileSource(Path(name))
+
+
+# Of every spec, as it is made.
+CHECKS = (check_promise, check_prior, check_composable, check_robust, check_private, check_kept, check_key)

@@ -15,15 +15,9 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast
 from privacyfunnel.errors import ColumnError, ParameterError
 from privacyfunnel.hints import hint
 from privacyfunnel.spec.checks import (
-    check_composable,
-    check_kept,
-    check_key,
+    CHECKS,
     check_model,
     check_population,
-    check_prior,
-    check_private,
-    check_promise,
-    check_robust,
     check_used_columns,
     epsilon_of_factor,
     find_source,
@@ -158,7 +152,7 @@ class ReleaseSpec:
         for name, value in PRESETS.get(self.for_whom or "", {}).items():
             if getattr(self, name) == next(each.default for each in FIELDS if each.name == name):
                 object.__setattr__(self, name, value)
-        for check in (check_promise, check_prior, check_composable, check_robust, check_private, check_kept, check_key):
+        for check in CHECKS:
             check(self)
         check_used_columns(self, (*self.secret, *self.publish))
         for _ in (self.use_value, self.bin_rules, self.merges):  # each reads its texts, or refuses them
@@ -189,10 +183,10 @@ class ReleaseSpec:
     @cached_property
     def promise_value(self) -> Promise:
         """The promise with its ε; for an average alone the largest ε, and the one that results is stated."""
+        from privacyfunnel.model.promises import ComposablePromise, RobustPromise
+
         plain = self._plain_promise
         if self.composable is not None:
-            from privacyfunnel.model.composable import ComposablePromise
-
             return ComposablePromise(plain, self.composable)
         if self.known:
             from privacyfunnel.model.neighbours import NeighbourPromise
@@ -201,7 +195,6 @@ class ReleaseSpec:
         if self.robust is None:
             return plain
         from privacyfunnel.model.credal.events import OddsRange
-        from privacyfunnel.model.promises import RobustPromise
 
         return RobustPromise(plain, OddsRange.parse(self.robust))
 
@@ -213,8 +206,7 @@ class ReleaseSpec:
             return self._size_promise(None)
         from privacyfunnel.model.each_secret import Each
 
-        given = [size for size in sizes.values() if size is not None]
-        return Each.of_columns(self._size_promise(max(given) if len(given) == len(sizes) else None), sizes)
+        return Each.of_columns(self._size_promise(max(sizes.values()) if all(sizes.values()) else None), sizes)
 
     def _size_promise(self, default: float | None) -> Promise:
         from privacyfunnel.model.promises import find_promise, fixes_epsilon

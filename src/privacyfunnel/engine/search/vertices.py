@@ -161,8 +161,8 @@ class VertexWalks:
         # Rows about rare inputs compare tiny probabilities: equilibrated, these come out to full relative precision.
         row_scale, column_scale = polytope.scales
         scaled = polytope.matrix * row_scale[:, None] * column_scale
-        unscaled = np.matmul(self._inverses(scaled, basis), (rest * row_scale)[:, :, None])[:, :, 0]
-        x_basic = unscaled * column_scale[basis]
+        without_scales = np.matmul(self._inverses(scaled, basis), (rest * row_scale)[:, :, None])[:, :, 0]
+        x_basic = without_scales * column_scale[basis]
         snapped[rows, basis] = x_basic
         sound = (
             (snapped >= polytope.low - SETTINGS.tolerance.solved)

@@ -232,7 +232,7 @@ class Findings:
         if not self._design.sealed.mechanism.lists_inputs:
             return None
         law, joint = self._on_table
-        return exact_worst_leak(law, self._design.sealed.promise.unscaled, joint).leak.epsilon
+        return exact_worst_leak(law, self._design.sealed.promise.without_scales, joint).leak.epsilon
 
     @cached_property
     def model_quality(self) -> str:

@@ -103,7 +103,7 @@ def make_entry(
 ) -> Entry:
     """The entry of a release that is about to be made."""
     sealed, spec = outgoing.sealed, outgoing.spec
-    key, row_id = spec.row_key, spec.row_id
+    key, row_id, limit = spec.row_key, spec.row_id, sealed.promise.composable
     columns, beside = column_fingerprints(outgoing.bound_table.encoding.contingency, salt)
     return Entry(
         when=datetime.now().astimezone().isoformat(timespec="microseconds"),
@@ -117,8 +117,7 @@ def make_entry(
         protocol_file=str(protocol.path.resolve()),
         digest=protocol_digest(protocol.text.encode("utf-8")),
         protocol=protocol.text if len(protocol.text) <= MOST_TEXT else None,
-        promise=f"{sealed.promise.name} ε = {sealed.total_epsilon:g}"
-        + ("" if sealed.promise.composable is None else f", A = {sealed.promise.composable:g}"),
+        promise=f"{sealed.promise.name} ε = {sealed.total_epsilon:g}{'' if limit is None else f', A = {limit:g}'}",
         order=outgoing.order_key,
         for_publication=sealed.for_publication and spec.seed is None and not trial,
         drawn="" if key is None or row_id is None else key.mark(salt[:SALT], sealed.digest, row_id),

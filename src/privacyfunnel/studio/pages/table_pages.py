@@ -67,6 +67,7 @@ TABLE_PAGE = StudioPage("table", "Table", show_table, take_table, start_table, t
 
 NAMES = {SECRET: "Secret", PUBLISH: "Published", KEEP: "Kept in clear", LEAVE: "Left out"}
 WARNINGS = {
+    SECRET: "Protected. Several secret columns are promised each by itself, and nothing about several together.",
     PUBLISH: "Published, randomised. The secret is protected; this column is not.",
     KEEP: "Published in clear for every row, and judged together with what else is published.",
 }
