@@ -144,7 +144,7 @@ def build_problem(
 
 def _ratio_at_prior(rows: LinearConstraints, prior: FloatArray) -> float:
     """The largest ratio that is compared at the prior; 1 but for rounding where no column is kept."""
-    one, other = rows.evaluate(prior[None, :])
+    one, other = np.asarray(rows.fast_functionals @ prior[:, None])[rows.pairs.T]
     ratios = [
         np.divide(n, d, out=np.ones_like(n), where=(d > 0) & np.isfinite(scale)[:, None])
         for n, d, scale in ((one, other, rows.either_scale[:, 0]), (other, one, rows.either_scale[:, 1]))
