@@ -28,7 +28,7 @@ from privacyfunnel.audits.matched_table import MatchedTable
 from privacyfunnel.errors import PrivacyFunnelError
 from privacyfunnel.estimation.identification import RowSpace, identify
 from privacyfunnel.estimation.linear import LinearEstimator, NoisyShares
-from privacyfunnel.estimation.observation_models import ListedModel, normalise
+from privacyfunnel.estimation.observation import ChannelModel, normalise
 from privacyfunnel.estimation.output_reader import OutputReader
 from privacyfunnel.estimation.regression import ListedSums, solve_regression
 from privacyfunnel.estimation.share_estimates import EstimationSettings, Fit, default_method
@@ -93,7 +93,7 @@ class Case:
     def measure(self, columns: tuple[str, ...], method: str | None, draws: int) -> str:
         """How often intervals for the shares of each column hold, as a piece of a line."""
         model, rng = self.reading.model, np.random.default_rng(0)
-        assert isinstance(model, ListedModel)
+        assert isinstance(model, ChannelModel)
         functions = np.hstack([dense(self.reading.cells((name,)).functions) for name in columns])
         space, truth = RowSpace.from_means(model.means), self.own @ functions / self.own.sum()
         known = identify(space, functions).identified
@@ -124,7 +124,7 @@ class Case:
     def measure_regression(self, columns: tuple[str, ...], draws: int) -> str:
         """The same for the coefficients of a regression."""
         model, rng = self.reading.model, np.random.default_rng(1)
-        assert isinstance(model, ListedModel)
+        assert isinstance(model, ChannelModel)
         numbers = [self.reading.cells((name,)).number for name in columns]
         y, ones = numbers[0].astype(np.float64), np.ones((len(self.own), 1))
         design = np.hstack([ones, *(np.eye(each.max() + 1)[each][:, 1:] for each in numbers[1:])])

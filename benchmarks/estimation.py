@@ -18,8 +18,7 @@ from privacyfunnel.designs.methods import find_method as method_called
 from privacyfunnel.estimation import estimate
 from privacyfunnel.estimation.identification import RowSpace
 from privacyfunnel.estimation.likelihood import GAP, maximum_likelihood
-from privacyfunnel.estimation.observation import Observations
-from privacyfunnel.estimation.observation_models import ChannelModel, round_counts
+from privacyfunnel.estimation.observation import ChannelModel, Observations, round_counts
 from privacyfunnel.estimation.output_reader import OutputReader
 from privacyfunnel.estimation.share_estimates import EstimationSettings, Fit, fit_shares
 from privacyfunnel.mechanisms.channel import ChannelMechanism

@@ -5,6 +5,7 @@ import inspect
 import re
 import subprocess
 import sys
+import typing
 from pathlib import Path
 from types import ModuleType
 
@@ -88,3 +89,12 @@ def test_every_type_of_a_public_signature_can_be_imported(name: str) -> None:
     types = set(re.findall(r"\b[A-Z]\w+", " ".join(str(part.annotation) for part in parameters)))
     types -= {"Any", "None", "Sequence", "Mapping", "Path", "Callable", "Iterable"}
     assert types <= set(privacyfunnel.__all__)
+
+
+@pytest.mark.parametrize("name", sorted(privacyfunnel.__all__))
+def test_type_hints_of_public_names_can_be_read(name: str) -> None:
+    found = getattr(privacyfunnel, name)
+    public = [member for each, member in inspect.getmembers(found, inspect.isfunction) if not each.startswith("_")]
+    for annotated in [found, *(public if inspect.isclass(found) else [])]:
+        if callable(annotated):
+            typing.get_type_hints(annotated)

@@ -122,6 +122,24 @@ _MODULES = {
     "MergeSecrets": "tables.coding.merges",
 }
 
+# Names in annotations of public classes and functions that their modules cannot import, for `typing.get_type_hints`.
+_HINTS = {
+    "spec.release_spec": {
+        "Promise": "model.promises",
+        "Use": "model.uses.use",
+        "Progress": "designs.interface",
+        "Options": "designs.interface",
+        "Joint": "model.joint",
+        "Merge": "tables.coding.merges",
+        "Dialect": "tables.readers.formats",
+        "Bins": "tables.coding.bins",
+        "Orders": "model.uses.ordinal_scale",
+        "TableSource": "tables.readers.table_files",
+    },
+    "model.information": {"Joint": "model.joint", "Comparable": "model.credal.credal_sets"},
+    "tables.coding.merges": {"Coding": "tables.coding.coders"},
+}
+
 # Names of earlier versions, and what replaces them.
 _REPLACED = {
     "unary_encoding": "optimal, which estimates more closely",
@@ -240,7 +258,11 @@ def __getattr__(name: str) -> object:
         raise ImportError(f"privacyfunnel.{name} was replaced by {_REPLACED[name]}.")
     if name not in _MODULES:
         raise AttributeError(f"module 'privacyfunnel' has no attribute '{name}'")
-    return getattr(import_module(f"privacyfunnel.{_MODULES[name]}"), name)
+    found = getattr(import_module(f"privacyfunnel.{_MODULES[name]}"), name)
+    home = import_module(getattr(found, "__module__", __name__))
+    for hinted, module in _HINTS.get(home.__name__.removeprefix("privacyfunnel."), {}).items():
+        vars(home).setdefault(hinted, getattr(import_module(f"privacyfunnel.{module}"), hinted))
+    return found
 
 
 def __dir__() -> list[str]:

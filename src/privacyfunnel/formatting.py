@@ -196,7 +196,7 @@ class ShowsFacts(ABC):
         """Names and what is said of each."""
 
     def __repr__(self) -> str:
-        return "\n".join([type(self).__name__, *(f"  {name:<13}{said}" for name, said in self._facts())])
+        return "\n".join([type(self).__name__, *(f"  {name:<12} {said}" for name, said in self._facts())])
 
     def _repr_html_(self) -> str:
         return facts_html(type(self).__name__, self._facts())

@@ -19,7 +19,7 @@ from privacyfunnel.model.promises import LIP
 from privacyfunnel.model.protocols.channel_protocol import Protocol
 from privacyfunnel.release.sanitise import sanitise_file
 from privacyfunnel.spec import ReleaseSpec
-from tests.commands import run, told
+from tests.commands import found_by, run, said, told
 
 ROWS = 4000
 Refused = Callable[..., None]
@@ -111,7 +111,7 @@ def near(table: dict[str, object], shares: dict[tuple[str, ...], float]) -> None
 
 def test_the_two_public_files_give_the_original_shares_in_text_and_json(people: Path, out: Path) -> None:
     found = told("estimate", *files(out))
-    beside = {"regressions", "completed", "files", "signed_by", "run"}
+    beside = {"regressions", "changes", "completed", "files", "signed_by", "run"}
     assert set(found) == {"method", "level", "target", "notes", "tables", *beside}
     (table,) = found["tables"]
     assert set(table) == {"columns", "group", "rows", "method", "cells", "sums", "notes"}
@@ -315,3 +315,27 @@ def test_a_matrix_that_does_not_fit_is_refused(people: Path, out: Path, tmp_path
     )
     refused(["audit", out / "owner" / "protocol.json"], "ParameterError", "Name the table")
     refused(["audit", out / "owner" / "protocol.json", people, "--epsilon", 1], "ParameterError", "--matrix")
+
+
+def test_what_changed_since_an_earlier_table_is_told_with_intervals(
+    people: Path, out: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    later = tmp_path / "june.csv"  # in which two of three red ones have left
+    rows = people.read_text().splitlines()
+    gone = [line for i, line in enumerate(rows) if "red" not in line or i % 3 == 0]
+    later.write_text("\n".join(gone))
+    protocol, sanitised = files(out)
+    words = ["apply", protocol, later, "--into", tmp_path / "june-out.csv", "--seed", 2, "--accept-drift", "--json"]
+    assert said(capsys, *words)[0] == 0
+    found = found_by(capsys, "estimate", protocol, tmp_path / "june-out.csv", "--against", sanitised)
+    changes = {line["value"]: line for line in found["changes"]}
+    before, now = truth(people, "colour"), truth(later, "colour")
+    whole = sum(now.values())
+    for label, line in changes.items():
+        true = now.get((label,), 0.0) / whole - before[label,]
+        half = (line["to"] - line["from"]) / 2
+        assert abs(line["change"] - true) < 3 * half
+    assert changes["red"]["to"] < 0
+    text = said(capsys, "estimate", protocol, tmp_path / "june-out.csv", "--against", sanitised)[1]
+    assert "Shares before and now" in text
+    assert any(line.startswith("colour") and line.rstrip().endswith("*") for line in text.splitlines())

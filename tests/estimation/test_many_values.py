@@ -8,13 +8,12 @@ from hypothesis import strategies as st
 
 from privacyfunnel.cli.estimate_command import format_summary
 from privacyfunnel.errors import ParameterError
-from privacyfunnel.estimation import impute, observation_models, posterior, tabulation
+from privacyfunnel.estimation import impute, observation, posterior, tabulation
 from privacyfunnel.estimation.identification import RowSpace, identify
 from privacyfunnel.estimation.intervals import spread
 from privacyfunnel.estimation.inversion import project_on_simplex, unbiased_weights
 from privacyfunnel.estimation.many_values import Weights, _likely_shares, estimate_many_shares
-from privacyfunnel.estimation.observation import Cells
-from privacyfunnel.estimation.observation_models import ChannelModel
+from privacyfunnel.estimation.observation import Cells, ChannelModel
 from privacyfunnel.estimation.results import Cell, Estimates, ShareTable
 from privacyfunnel.mechanisms.sealing import seal
 from privacyfunnel.model.joint import Joint
@@ -76,7 +75,7 @@ def released() -> Release:
 def test_a_table_of_many_values_is_told_by_one_factorisation_and_said_so(monkeypatch: pytest.MonkeyPatch) -> None:
     release = released()
     usual = tabulation.estimate(release).table("city")
-    monkeypatch.setattr(observation_models, "MOST_ALGEBRA", 0)
+    monkeypatch.setattr(observation, "MOST_ALGEBRA", 0)
     estimates = tabulation.estimate(release)
     found = estimates.table("city")
     assert estimates.method == found.method == "inversion"
@@ -122,7 +121,7 @@ def test_many_values_are_imputed_by_one_factorisation_as_few_are_by_singular_val
 ) -> None:
     release = released()
     usual, prior = impute(release.sealed, release.table, 8), posterior(release.sealed, release.table).prior
-    monkeypatch.setattr(observation_models, "MOST_ALGEBRA", 0)
+    monkeypatch.setattr(observation, "MOST_ALGEBRA", 0)
     monkeypatch.setattr(RowSpace, "from_means", None)  # what would take minutes is not asked
     found, many = impute(release.sealed, release.table, 8), posterior(release.sealed, release.table).prior
     assert many == pytest.approx(prior, abs=1e-3)
@@ -133,7 +132,7 @@ def test_many_values_are_imputed_by_one_factorisation_as_few_are_by_singular_val
 
 
 def test_many_values_some_of_which_are_hidden_are_not_imputed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(observation_models, "MOST_ALGEBRA", 0)
+    monkeypatch.setattr(observation, "MOST_ALGEBRA", 0)
     joint = Joint.from_counts([[30, 10, 10], [10, 20, 20]], values=["u", "v", "w"])
     sealed = seal(Protocol(np.array([[0.6, 0.4], [0.5, 0.5], [0.5, 0.5]]), (("u",), ("v",))), LIP(1), joint)
     frame = pl.DataFrame({sealed.domain.attributes[0].name: ["u", "v"] * 50})

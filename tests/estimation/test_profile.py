@@ -13,7 +13,7 @@ from privacyfunnel.arrays import FloatArray
 from privacyfunnel.designs.optimal.optimum import optimal
 from privacyfunnel.estimation.identification import RowSpace, frequency_band, identify
 from privacyfunnel.estimation.likelihood import maximum_likelihood
-from privacyfunnel.estimation.observation_models import ChannelModel, round_counts
+from privacyfunnel.estimation.observation import ChannelModel, round_counts
 from privacyfunnel.estimation.profile import CLOSE, CertainBounds, Profile
 from privacyfunnel.estimation.share_estimates import EstimationSettings, Fit
 from privacyfunnel.model.joint import Joint

@@ -387,6 +387,31 @@ def test_the_ledger_is_listed_shown_forgotten_and_exported(tmp_path: Path, capsy
     assert said(capsys, *words, tmp_path / "two")[0] == 0
 
 
+def test_ledgers_of_two_machines_are_merged_and_then_know_the_rows_of_both(
+    people: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    there = tmp_path / "there" / "copy.csv"  # on another machine, under another name
+    there.parent.mkdir()
+    there.write_bytes(people.read_bytes())
+    release(there, "elsewhere")
+    mine, theirs = people.parent / NAME, there.parent / NAME
+    assert release(people, "one").remembered is not None  # nobody knows yet
+    found = found_by(capsys, "ledger", "merge", theirs, "--ledger", mine)
+    assert found["new"] == 1
+    assert found_by(capsys, "ledger", "merge", theirs, "--ledger", mine)["new"] == 0
+    assert len(Ledger(mine).entries()) == 2
+    moved = tmp_path / "third" / "again.csv"
+    moved.parent.mkdir()
+    moved.write_bytes(people.read_bytes())
+    merged = tmp_path / "all.json"
+    found_by(capsys, "ledger", "merge", theirs, "--ledger", merged)
+    with pytest.raises(LedgerError, match="released before"):
+        release(moved, "two", ledger=merged)
+    release(moved, "two", ledger=merged, again=True)
+    assert {entry.salt for entry in Ledger(merged).entries()} == {"", Ledger(theirs)._content()[0].hex()}
+    assert "no 'nowhere.json'" in turned_down(capsys, "ledger", "merge", "nowhere.json", "--ledger", mine)
+
+
 def test_releases_that_add_up_are_counted_by_their_limits(people: Path) -> None:
     release(people, composable=0.5, anyway=True)
     assert Ledger(people.parent / NAME).entries()[0].promise == "LIP ε = 1, A = 0.5"

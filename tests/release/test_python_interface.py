@@ -80,7 +80,7 @@ def test_numbers_truth_values_and_categories_come_back_as_such(kind: Any) -> Non
 
 def test_a_release_is_estimated_saved_reported_and_shown(release: pf.Release, tmp_path: Path) -> None:
     told = pf.estimate(release)
-    assert "Estimates by" in repr(told)
+    assert "Estimates of shares in the original table, by" in repr(told)
     assert told._repr_html_().count("<tr>") >= 6
     folder = release.save(tmp_path / "out")
     mine = {"owner/codebook.csv", "owner/protocol.json", "owner/report.html"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from privacyfunnel.estimation import Cell, Estimates, Regression, ShareTable
     from privacyfunnel.mechanisms.sealing import SealedProtocol
     from privacyfunnel.model.joint import Joint
-    from privacyfunnel.tables.readers.column_selection import Table
-    from privacyfunnel.tables.readers.formats import Dialect
+    from privacyfunnel.tables.readers.formats import Dialect, Table
 
 NAMES = ("estimates.csv", "estimates.svg", "estimates.png")
 
@@ -83,6 +82,10 @@ def estimate(
         Path | None,
         typer.Option("--export", help="A .xlsx, .dta or .sav file for the published rows, labels in their order."),
     ] = None,
+    against: Annotated[
+        Path | None,
+        typer.Option("--against", help="An earlier table of the protocol, or a release: tell how shares changed."),
+    ] = None,
     survey_weights: Annotated[
         str | None, typer.Option("--survey-weights", help="A kept column of weights by which rows count.")
     ] = None,
@@ -126,17 +129,14 @@ def estimate(
     sealed, signer = load_signed_protocol(protocol, sanitised, spec.signed_by)
     groups, dialect = parse_names(by), spec.dialect
     table = open_table(sanitised, dialect)
-    found = estimation.estimate(
-        sealed,
-        table,
-        by=groups,
-        columns=[parse_names([names]) for names in columns] if columns else None,
-        method=method.value if method else None,
-        level=level,
-        target=target.value,
-        shares=not no_shares,
-        weights=survey_weights,
-    )
+    how: dict[str, Any] = {
+        "by": groups,
+        "columns": [parse_names([names]) for names in columns] if columns else None,
+        "level": level,
+        "target": target.value,
+        "shares": not no_shares,
+    }
+    found = estimation.estimate(sealed, table, method=method.value if method else None, weights=survey_weights, **how)
     fitted = [
         estimation.regress(
             sealed,
@@ -150,6 +150,7 @@ def estimate(
         )
         for formula in regress or []
     ]
+    changes = None if against is None else found.changes_since(_estimate_earlier(sealed, against, dialect, how))
     warning = ""
     if impute and not groups:
         groups, warning = estimation.choose_groups(sealed, table)
@@ -175,14 +176,51 @@ def estimate(
     content = {
         **found.to_dict(),
         "regressions": [each.to_dict() for each in fitted],
+        "changes": None if changes is None else changes.to_dicts(),
         "completed": {"groups": list(groups), "warning": warning} if impute else None,
         "files": [str(path) for path in files],
         "signed_by": None if signer is None else {"fingerprint": signer.fingerprint, "asked_for": signer.asked_for},
     }
     asked = "" if signer is None or signer.asked_for else ", a key that was not asked for"
     told = [format_summary(found, files), *map(_format_regression, fitted), *([warning] if warning else [])]
+    if changes is not None:
+        told.append(_format_changes(changes.rows(), changes.columns))
     text = "\n\n".join(told) + ("" if signer is None else f"\n\nSigned by {signer.fingerprint}{asked}.")
     answer(as_json, content, text)
+
+
+def _estimate_earlier(sealed: SealedProtocol, against: Path, dialect: Dialect, how: dict[str, Any]) -> Estimates:
+    """The same estimates of an earlier table, by its own protocol where it is a release."""
+    from privacyfunnel import estimation
+    from privacyfunnel.mechanisms.protocol_file import find_protocol
+    from privacyfunnel.mechanisms.sealing import SealedProtocol
+    from privacyfunnel.release.release_files import find_table
+    from privacyfunnel.tables.readers.table_files import open_table
+
+    if against.is_dir() and find_protocol(against).exists():
+        sealed = SealedProtocol.load(find_protocol(against))
+    return estimation.estimate(sealed, open_table(find_table(against), dialect), **how)
+
+
+def _format_changes(lines: list[tuple[Any, ...]], header: list[str]) -> str:
+    """What changed since an earlier table, in points; a star where it is more than chance."""
+    table = [
+        [
+            *map(str, names),
+            *("" if x is None else f"{100 * x:.2f}" for x in numbers),
+            "*" if _is_change(numbers) else "",
+        ]
+        for *names, before, now, change, low, high in lines
+        for numbers in [(before, now, change, low, high)]
+    ]
+    head = "Shares before and now, in points; * where 0 lies outside of the interval of the change"
+    kinds = "<" * (len(header) - 5) + ">>>>><"
+    return f"{head}\n\n{text_format.format_table([*header, ''], table, kinds)}"
+
+
+def _is_change(numbers: tuple[float | None, ...]) -> bool:
+    low, high = numbers[3:]
+    return low is not None and high is not None and (low > 0 or high < 0)
 
 
 def _format_regression(found: Regression) -> str:
@@ -261,8 +299,8 @@ def _write_files(
 
     from privacyfunnel.atomic_files import atomic_file, ensure_folder
     from privacyfunnel.estimation import impute_file
-    from privacyfunnel.report.bars import shares_figure, true_shares
     from privacyfunnel.report.curve_figures import save
+    from privacyfunnel.report.share_figure import shares_figure, true_shares
     from privacyfunnel.tables.readers.table_files import open_table
     from privacyfunnel.tables.writers.table_writer import write_batches
 

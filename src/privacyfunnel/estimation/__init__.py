@@ -1,7 +1,6 @@
 """Estimation: shares of the original columns, from a sanitised table and its protocol alone.
 
-observation            statistics of a sanitised record, and how they depend on its original value
-observation_models     one output of a list; posteriors of records
+observation            the output of a record, and how it depends on its original value
 many_values            thousands of values, one share at a time
 identification         which shares the protocol identifies, and bounds for the others
 likelihood             the maximum likelihood distribution, with a proved gap

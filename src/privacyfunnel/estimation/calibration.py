@@ -23,7 +23,7 @@ from privacyfunnel.arrays import BoolArray, FloatArray, special
 from privacyfunnel.estimation.identification import ORTHOGONAL, RowSpace
 from privacyfunnel.estimation.intervals import Spread, spread
 from privacyfunnel.estimation.inversion import covariance, unbiased_weights
-from privacyfunnel.estimation.observation import ObservationModel, Observations
+from privacyfunnel.estimation.observation import ChannelModel, Observations
 from privacyfunnel.estimation.output_reader import Group, OutputReader
 
 FALSE_ALARM = 1e-6  # the chance that rows of the very table are taken for others
@@ -105,9 +105,7 @@ class Calibration:
     others: FloatArray  # what other groups add to C
     whole: bool  # whether the group is all there is
 
-    def regression(
-        self, model: ObservationModel, g: FloatArray, p: FloatArray, rows: int
-    ) -> tuple[FloatArray, FloatArray]:
+    def regression(self, model: ChannelModel, g: FloatArray, p: FloatArray, rows: int) -> tuple[FloatArray, FloatArray]:
         """β of each of the estimates g · h̄ (k × r) and βᵀCβ, what it takes off the variance.
 
         C is that of the shares p at which the estimates vary: with another one more might be taken off than there is.
@@ -119,7 +117,7 @@ class Calibration:
         return beta, np.einsum("kr,kl,lr->r", beta, C, beta)
 
     def estimate(
-        self, model: ObservationModel, g: FloatArray, observed: Observations, p: FloatArray
+        self, model: ChannelModel, g: FloatArray, observed: Observations, p: FloatArray
     ) -> tuple[FloatArray, Spread]:
         """The best linear estimates and their variance; of its slope, what this group's own rows make of it."""
         beta, gained = self.regression(model, g, p, observed.rows)
@@ -133,7 +131,7 @@ class Calibration:
 def calibrate_groups(
     margins: KnownMargins,
     space: RowSpace,
-    model: ObservationModel,
+    model: ChannelModel,
     seen: Mapping[Group, tuple[Observations, FloatArray]],
 ) -> dict[Group, Calibration] | None:
     """For each group, from what it shows and the shares fitted to it; None where the margins do not fit these rows."""

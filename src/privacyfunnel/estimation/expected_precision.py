@@ -27,7 +27,10 @@ from privacyfunnel.designs.methods import (
     resolve_method,
 )
 from privacyfunnel.errors import SizeError
+from privacyfunnel.estimation.inversion import unbiased_variances
+from privacyfunnel.estimation.observation import Cells, ChannelModel, Precision
 from privacyfunnel.estimation.output_reader import OutputReader
+from privacyfunnel.estimation.profile import CertainBounds
 from privacyfunnel.estimation.tabulation import group_tables
 from privacyfunnel.estimation.wide_estimates import expect_cells
 from privacyfunnel.formatting import format_points
@@ -121,13 +124,21 @@ def _weighted_precisions(
     return found
 
 
+def _precision(model: ChannelModel, p: FloatArray, tables: Sequence[Cells]) -> list[Precision]:
+    """How near estimates of the cells of each table come at shares p."""
+    functions, second = [cells.functions for cells in tables], model.second_moment(p)
+    certain = [CertainBounds.from_likelihood(model.means, second, each) for each in functions]
+    found = zip(unbiased_variances(model, p, functions), certain, strict=True)
+    return [Precision(variance, sure.lower, sure.upper) for variance, sure in found]
+
+
 def _expected_precisions(
     reading: OutputReader, joint: Joint, rows: int, asked: Sequence[tuple[str, ...]]
 ) -> list[ExpectedPrecision]:
     """Several tables from one look at the channel."""
     p, z, found = _shares(reading, joint), NormalDist().inv_cdf((1 + LEVEL) / 2), []
     tables = [reading.cells(columns) for columns in asked]
-    for columns, cells, near in zip(asked, tables, reading.model.precision(p, tables), strict=True):
+    for columns, cells, near in zip(asked, tables, _precision(reading.model, p, tables), strict=True):
         theta, off = cells.sums(p), z * np.sqrt(near.variance / rows)
         low, high = np.maximum(theta - off, near.least), np.minimum(theta + off, near.most)
         found.append(

@@ -13,7 +13,7 @@ import numpy as np
 
 from privacyfunnel.arrays import BoolArray, FloatArray, linalg, sparse, special
 from privacyfunnel.errors import SolverError
-from privacyfunnel.estimation.observation import ObservationModel, Observations
+from privacyfunnel.estimation.observation import ChannelModel, Observations
 
 RANK_TOLERANCE = 1e-10  # of the largest singular value; rounding to 2⁻⁶⁴ stays far below it
 ORTHOGONAL = 1e-8  # a combination of shares that is off the row space by less lies in it
@@ -83,7 +83,7 @@ class IdentificationBounds:
 
 
 def share_bounds(
-    model: ObservationModel, observed: Observations, functions: FloatArray, level: float
+    model: ChannelModel, observed: Observations, functions: FloatArray, level: float
 ) -> IdentificationBounds:
     r"""Bounds on each of `functions` (a × r) over all p that fit what was seen:
 
@@ -93,9 +93,8 @@ def share_bounds(
     where [l, u] holds each of the k frequencies with a chance of at least `level` for all together (Bonferroni). If no
     p fits, the band is widened just enough that one does.
     """
-    means = model.means[:, model.frequency_slice]
-    seen = observed.statistics[model.frequency_slice]
-    low, high = frequency_band(seen, observed.rows, level)
+    means = model.means
+    low, high = frequency_band(observed.statistics, observed.rows, level)
     shift = _needed_widening(means, low, high)
     low, high = low - shift, high + shift
     r = functions.shape[1]

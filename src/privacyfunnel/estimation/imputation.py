@@ -18,13 +18,13 @@ import polars as pl
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
-from privacyfunnel.arrays import FloatArray, one_blas_thread, special
+from privacyfunnel.arrays import FloatArray, IntArray, one_blas_thread, special
 from privacyfunnel.errors import ColumnError, ParameterError, SizeError
 from privacyfunnel.estimation.calibration import KnownMargins
 from privacyfunnel.estimation.identification import RowSpace
 from privacyfunnel.estimation.linear import NoisyShares
-from privacyfunnel.estimation.observation import LargeModel, ObservationModel, Observations, UnbiasedEstimator
-from privacyfunnel.estimation.observation_models import posteriors
+from privacyfunnel.estimation.many_values import Weights
+from privacyfunnel.estimation.observation import ChannelModel, Observations, normalise
 from privacyfunnel.estimation.output_reader import (
     LARGEST_LISTED,
     Group,
@@ -83,9 +83,9 @@ def posterior(protocol: SealedProtocol | PublishedTable | str | Path, frame: Any
     refuse_weighted(sealed)
     reading = OutputReader.from_protocol(sealed)
     method = default_method(reading.model)
-    observed = reading.observe(frame, distinct=method == "ml")[()]
-    if reading.model.large_model is not None:
-        prior = _require_complete_large(reading.model.large_model, observed).project(observed.statistics)
+    observed = reading.observe(frame)[()]
+    if reading.model.is_large:
+        prior = _require_complete_large(reading.model, observed).project(observed.statistics)
     else:
         prior = fit_shares(reading.model, _require_complete(reading), observed, method)
     table = open_source(frame)
@@ -243,14 +243,13 @@ class Imputation:
                 "A protocol that looks at the secret tells nothing certain about groups, so records cannot be imputed "
                 "group by group. Leave out the groups."
             )
-        many = reading.model.large_model
         rng = np.random.default_rng([seed, 0])
         noisy = NoisyShares.from_reader(reading) if shares and not by else None
         known, of = KnownMargins.from_reader(reading) if shares else None, reading.sealed.shares
         method = default_method(reading.model, noisy, known)
-        seen = reading.observe(source, by, distinct=method == "ml")
-        if many is not None:
-            priors = {group: _large_priors(many, each, m, rng) for group, each in seen.items()}
+        seen = reading.observe(source, by)
+        if reading.model.is_large:
+            priors = {group: _large_priors(reading.model, each, m, rng) for group, each in seen.items()}
         else:
             settings = EstimationSettings(method)
             noisy, _ = check_noisy(noisy, seen, settings, reading.model)
@@ -288,7 +287,9 @@ class Imputation:
         for group, k in place.items():
             mine = np.flatnonzero(member == k)
             if len(mine):
-                x[mine] = self.reading.model.impute_values(self.priors[group][i], outputs[mine], rng.random(len(mine)))
+                x[mine] = posterior_quantiles(
+                    self.reading.model, self.priors[group][i], outputs[mine], rng.random(len(mine))
+                )
         return x
 
 
@@ -334,7 +335,7 @@ def _priors(
     first = next(iter(fits.values()))
     if first.calibration is None:
         method, noisy = first.settings.method, None if first.linear is None else first.linear.noisy
-        seen = {group: _redraw(fit, rng) for group, fit in fits.items()}
+        seen = {group: _resample(first.model, fit.observed, rng) for group, fit in fits.items()}
         return {
             group: fit_shares(first.model, first.space, each, method, None if noisy is None else noisy.redraw(rng))
             for group, each in seen.items()
@@ -349,27 +350,16 @@ def _priors(
     return {group: fit.prior for group, fit in again.items()}
 
 
-def _large_priors(model: LargeModel, observed: Observations, m: int, rng: Generator) -> FloatArray:
+def _large_priors(model: ChannelModel, observed: Observations, m: int, rng: Generator) -> FloatArray:
     """m priors over thousands of values, of resampled outputs: the distributions nearest to unbiased estimates."""
     weights = _require_complete_large(model, observed)
     seen = (_resample(model, observed, rng) for _ in range(m))
     return np.stack([weights.project(each.statistics) for each in seen])
 
 
-def _redraw(fit: Fit, rng: Generator) -> Observations:
-    """What another table like this one would have shown: its outputs resampled, or drawn again where it has no list."""
-    model, observed = fit.model, fit.observed
-    if not len(observed.counts):
-        return model.simulate(fit_shares(model, fit.space, observed, "projection"), observed.rows, rng, fixed=False)
-    return _resample(model, observed, rng)
-
-
-def _resample(model: ObservationModel, observed: Observations, rng: Generator) -> Observations:
-    counts = rng.multinomial(observed.rows, observed.counts / observed.counts.sum()).astype(np.float64)
-    seen = counts > 0
-    again = model.new_counter(distinct=True)
-    again.add(observed.outputs[seen], counts[seen])
-    return again.finish()
+def _resample(model: ChannelModel, observed: Observations, rng: Generator) -> Observations:
+    """What another table like this one would have shown: its outputs resampled."""
+    return model.observe(rng.multinomial(observed.rows, normalise(observed.statistics)).astype(np.float64))
 
 
 def _require_complete(reading: OutputReader) -> RowSpace:
@@ -379,8 +369,8 @@ def _require_complete(reading: OutputReader) -> RowSpace:
     return space
 
 
-def _require_complete_large(model: LargeModel, observed: Observations) -> UnbiasedEstimator:
-    weights = model.unbiased_estimator(observed, default_method(model))
+def _require_complete_large(model: ChannelModel, observed: Observations) -> Weights:
+    weights = Weights.from_observed(model, observed)
     hidden = weights.hidden_count()
     if hidden:
         raise _incomplete_error(f"{hidden:,} of {model.inputs:,} shares")
@@ -392,6 +382,27 @@ def _incomplete_error(hidden: str) -> ParameterError:
         f"Records can be completed only where all shares are identified; this protocol hides {hidden}. Use estimate, "
         "which gives bounds."
     )
+
+
+def posteriors(model: ChannelModel, prior: FloatArray, outputs: NDArray[Any]) -> FloatArray:
+    """P(X = x | Y = y) for each of n outputs, as n × a. An output that the prior excludes is judged without it."""
+    chance = model.likelihood(Observations(len(outputs), np.zeros(0), outputs, np.ones(len(outputs)))).T
+    joint = chance * prior
+    impossible = joint.sum(axis=1) <= 0
+    joint[impossible] = chance[impossible]
+    return np.asarray(joint / joint.sum(axis=1, keepdims=True))
+
+
+def posterior_quantiles(model: ChannelModel, prior: FloatArray, outputs: NDArray[Any], uniform: FloatArray) -> IntArray:
+    """For each of n outputs the value at that quantile of its posterior, values in order."""
+    distinct, which = np.unique(outputs, axis=0, return_inverse=True)
+    which = which.reshape(-1)
+    ends = posteriors(model, prior, distinct).cumsum(axis=1)
+    ends[:, -1] = 1.0
+    # All rows at once: output number k owns the stretch from k to k + 1.
+    flat = (ends + np.arange(len(ends))[:, None]).ravel()
+    at = np.searchsorted(flat, which + uniform, side="right")
+    return np.asarray(np.minimum(at - which * ends.shape[1], ends.shape[1] - 1))
 
 
 def _unused_name(name: str, taken: Sequence[str]) -> str:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from privacyfunnel.arrays import BoolArray, FloatArray, special
-from privacyfunnel.estimation.observation import Moments, ObservationModel
+from privacyfunnel.estimation.observation import ChannelModel, Moments
 
 HALVINGS = 40  # of an interval for the end of an interval: a float has no more digits
 EXACT = 1e-12  # shares closer than this are the same
@@ -34,7 +34,7 @@ class Spread:
     slope: FloatArray
 
 
-def spread(model: ObservationModel, g: FloatArray, p: FloatArray, rows: int, *, fixed: bool) -> Spread:
+def spread(model: ChannelModel, g: FloatArray, p: FloatArray, rows: int, *, fixed: bool) -> Spread:
     """Variance and κ₃/κ₂ over `rows` rows of the functions g, for originals with shares p (`fixed`) or drawn from p."""
     p = (rows * p + 1 / len(p)) / (rows + 1)  # one more row, from anywhere: what was not seen is not impossible
     return spread_from_moments(model.moments(g), lambda each: p @ each, rows, fixed=fixed)

@@ -17,12 +17,10 @@ import numpy as np
 
 from privacyfunnel.arrays import SMALL, FloatArray, Matrix, dense, linalg, sparsify
 from privacyfunnel.estimation.identification import RowSpace
-from privacyfunnel.estimation.observation import ObservationModel
+from privacyfunnel.estimation.observation import ChannelModel
 
 
-def unbiased_weights(
-    model: ObservationModel, space: RowSpace, functions: FloatArray, reference: FloatArray
-) -> FloatArray:
+def unbiased_weights(model: ChannelModel, space: RowSpace, functions: FloatArray, reference: FloatArray) -> FloatArray:
     r"""g (k × r) of least variance at `reference` with :math:`M g = w` for each identified function w (a × r).
 
     With :math:`E[h h^T] = C C^T` and B a basis of the row space, :math:`C^T g` is the shortest solution of
@@ -30,17 +28,11 @@ def unbiased_weights(
     """
     second = model.second_moment(reference)
     means = space.shown.T @ model.means
-    if second.ndim == 1:
-        drawn = second > 0
-        root = np.sqrt(second[drawn])
-        g = np.zeros((len(second), functions.shape[1]))
-        g[drawn] = _shortest(means[:, drawn] / root, space.shown.T @ functions) / root[:, None]
-        return g
-    # The constant is a linear function of the statistics where values are certain: a sliver keeps the root regular.
-    root = linalg.cholesky(second + 1e-14 * np.trace(second) * np.eye(len(second)), lower=True)
-    whitened = linalg.solve_triangular(root, means.T, lower=True).T
-    shortest = _shortest(whitened, space.shown.T @ functions)
-    return np.asarray(linalg.solve_triangular(root, shortest, lower=True, trans="T"))
+    drawn = second > 0
+    root = np.sqrt(second[drawn])
+    g = np.zeros((len(second), functions.shape[1]))
+    g[drawn] = _shortest(means[:, drawn] / root, space.shown.T @ functions) / root[:, None]
+    return g
 
 
 def _shortest(matrix: FloatArray, right: FloatArray) -> FloatArray:
@@ -49,10 +41,9 @@ def _shortest(matrix: FloatArray, right: FloatArray) -> FloatArray:
     return np.asarray(q @ linalg.solve_triangular(r, right, trans="T"))
 
 
-def covariance(model: ObservationModel, g: FloatArray, p: FloatArray, rows: int, *, fixed: bool) -> FloatArray:
+def covariance(model: ChannelModel, g: FloatArray, p: FloatArray, rows: int, *, fixed: bool) -> FloatArray:
     """The exact covariance (r × r) of g · h̄ over `rows` rows whose originals have shares p (`fixed`) or come from p."""
-    whole = model.second_moment(p)
-    second = (g.T * whole) @ g if whole.ndim == 1 else g.T @ whole @ g
+    second = (g.T * model.second_moment(p)) @ g
     means = model.means @ g
     between = (means.T * p) @ means if fixed else np.outer(p @ means, p @ means)
     return np.asarray((second - between) / rows)
@@ -74,7 +65,7 @@ SINGULAR = 1e-12  # beside 1: what J is given where it has nothing, so that such
 ROUNDING = 1e-9  # of n V: what is left of nothing
 
 
-def unbiased_variances(model: ObservationModel, p: FloatArray, tables: Sequence[Matrix]) -> list[FloatArray]:
+def unbiased_variances(model: ChannelModel, p: FloatArray, tables: Sequence[Matrix]) -> list[FloatArray]:
     """n V of every function of several tables (0-1, a × r each)."""
     root = np.sqrt(p)
     J = _information(model, p)
@@ -89,12 +80,9 @@ def unbiased_variances(model: ObservationModel, p: FloatArray, tables: Sequence[
     return found
 
 
-def _information(model: ObservationModel, p: FloatArray) -> FloatArray:
+def _information(model: ChannelModel, p: FloatArray) -> FloatArray:
     """√p J √p: what one row tells of the shares."""
     root, second = np.sqrt(p), model.second_moment(p)
-    if second.ndim > 1:
-        scaled = root[:, None] * model.means
-        return np.asarray(scaled @ np.linalg.pinv(second, hermitian=True) @ scaled.T)
     told = np.divide(1.0, np.sqrt(second), out=np.zeros_like(second), where=second > 0)
     scaled = sparsify(model.means) * root[:, None] * told
     return np.asarray(dense(scaled @ scaled.T))

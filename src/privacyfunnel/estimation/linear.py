@@ -31,7 +31,7 @@ from numpy.random import Generator
 from privacyfunnel.arrays import FloatArray, dense, special
 from privacyfunnel.estimation.intervals import Spread, interval, spread
 from privacyfunnel.estimation.inversion import project_on_simplex
-from privacyfunnel.estimation.observation import ObservationModel, Observations
+from privacyfunnel.estimation.observation import ChannelModel, Observations
 from privacyfunnel.estimation.output_reader import OutputReader
 from privacyfunnel.model.credal.noisy_sample_rule import NoisySampleRule
 from privacyfunnel.model.published.each_model import EachModel
@@ -122,7 +122,7 @@ class LinearShares:
 class LinearEstimator:
     r"""The eigenvectors of :math:`\sqrt D (n J + \Sigma^{-1}) \sqrt D`: from them follow the weights of any share."""
 
-    model: ObservationModel
+    model: ChannelModel
     observed: Observations
     noisy: NoisyShares | None
     p: FloatArray  # the reference, and D
@@ -130,35 +130,27 @@ class LinearEstimator:
     basis: FloatArray  # U
     values: FloatArray  # and of the sum
     vectors: FloatArray
-    inverse: FloatArray  # E⁻¹: k, or k × k
+    inverse: FloatArray  # the diagonal of E⁻¹
 
     @classmethod
     def from_observed(
-        cls, model: ObservationModel, observed: Observations, noisy: NoisyShares | None = None
+        cls, model: ChannelModel, observed: Observations, noisy: NoisyShares | None = None
     ) -> LinearEstimator:
         """At the shares of the published model, or at likely ones."""
         if noisy is not None:
             return cls._at(model, observed, noisy, noisy.reference)
-        if len(observed.counts):
-            return cls._at(model, observed, None, _likely_shares(model, observed))
-        first = cls._at(model, observed, None, np.full(model.inputs, 1 / model.inputs))
-        return cls._at(model, observed, None, first.project())
+        return cls._at(model, observed, None, _likely_shares(model, observed))
 
     @classmethod
     def _at(
-        cls, model: ObservationModel, observed: Observations, noisy: NoisyShares | None, p: FloatArray
+        cls, model: ChannelModel, observed: Observations, noisy: NoisyShares | None, p: FloatArray
     ) -> LinearEstimator:
         rows = observed.rows
         p = (rows * p + 1) / (rows + len(p))
         second, root = model.second_moment(p), np.sqrt(p)
-        if second.ndim == 1:
-            inverse = np.divide(1.0, second, out=np.zeros_like(second), where=second > 0)
-            scaled = dense(model.means * root[:, None] * np.sqrt(inverse))
-            told, basis = np.linalg.eigh(scaled @ scaled.T)
-        else:
-            inverse = np.linalg.pinv(second, hermitian=True)
-            scaled = model.means * root[:, None]
-            told, basis = np.linalg.eigh(scaled @ inverse @ scaled.T)
+        inverse = np.divide(1.0, second, out=np.zeros_like(second), where=second > 0)
+        scaled = dense(model.means * root[:, None] * np.sqrt(inverse))
+        told, basis = np.linalg.eigh(scaled @ scaled.T)
         told = np.clip(told, 0.0, ALL)
         values, vectors = rows * told / (1 - told), basis
         if noisy is not None:
@@ -174,7 +166,7 @@ class LinearEstimator:
         lam = root * (self.vectors @ inside)
         lifted = root * (self.basis @ ((self.basis.T @ (lam / root)) / (1 - self.told)[:, None]))
         right = self.observed.rows * (self.model.means.T @ lifted)
-        g = self.inverse[:, None] * right if self.inverse.ndim == 1 else self.inverse @ right
+        g = self.inverse[:, None] * right
         f = np.zeros_like(lam) if self.noisy is None else lam / self.noisy.variance[:, None]
         return np.asarray(g), f, -tau * lam / self.p[:, None]
 
@@ -202,14 +194,12 @@ class LinearEstimator:
         """Estimates without bias of functions a × r, as far as there are any, and their covariance."""
         g, f, _ = self.weights(functions, TAUS[0])
         means, p = self.model.means @ g, self.p
-        whole = self.model.second_moment(p)
-        second = (g.T * whole) @ g if whole.ndim == 1 else g.T @ whole @ g
+        second = (g.T * self.model.second_moment(p)) @ g
         found = (second - (means.T * p) @ means) / self.observed.rows
-        if whole.ndim == 1:  # as it is seen, where that is more, with the correlations at the reference
-            seen = (self.observed.statistics @ g**2 - p @ means**2) / self.observed.rows
-            at_reference = np.maximum(np.diag(found), 1e-300)
-            more = np.sqrt(np.maximum(seen / at_reference, 1.0))
-            found = found * np.outer(more, more)
+        # As it is seen, where that is more, with the correlations at the reference.
+        seen = (self.observed.statistics @ g**2 - p @ means**2) / self.observed.rows
+        more = np.sqrt(np.maximum(seen / np.maximum(np.diag(found), 1e-300), 1.0))
+        found = found * np.outer(more, more)
         estimate = self.observed.statistics @ g
         if self.noisy is not None:
             estimate = estimate + self.noisy.shares @ f
@@ -230,8 +220,7 @@ class LinearEstimator:
         rows, p = self.observed.rows, self.p
         off = self.observed.statistics - self.noisy.shares @ self.model.means
         root = np.sqrt(p)
-        weighed = self.inverse * off if self.inverse.ndim == 1 else self.inverse @ off
-        told = root * (self.model.means @ weighed)
+        told = root * (self.model.means @ (self.inverse * off))
         S = (self.basis * self.told) @ self.basis.T
         within = (self.basis * (self.told * (1 - self.told))) @ self.basis.T
         around = within / rows + (S * (self.noisy.variance / p)) @ S
@@ -244,10 +233,8 @@ class LinearEstimator:
         """The variance at the reference, or as it is seen where that is more, and its slope."""
         rows, p = self.observed.rows, self.p
         of_rows = spread(self.model, g, p, rows, fixed=True)
-        variance = of_rows.variance
-        if self.inverse.ndim == 1:
-            seen = self.observed.statistics @ g**2 - p @ (functions + d - f) ** 2
-            variance = np.maximum(variance, seen / rows)
+        seen = self.observed.statistics @ g**2 - p @ (functions + d - f) ** 2
+        variance = np.maximum(of_rows.variance, seen / rows)
         noise = np.zeros_like(variance) if self.noisy is None else self.noisy.variance @ f**2
         slope = of_rows.slope * np.divide(variance, variance + noise, out=np.ones_like(noise), where=variance > 0)
         if not fixed:
@@ -256,7 +243,7 @@ class LinearEstimator:
         return Spread(variance + noise, slope)
 
 
-def _likely_shares(model: ObservationModel, observed: Observations) -> FloatArray:
+def _likely_shares(model: ChannelModel, observed: Observations) -> FloatArray:
     """About the most likely shares."""
     p = np.full(model.inputs, 1 / model.inputs)
     likelihood, counts = model.likelihood(observed), observed.counts / observed.counts.sum()

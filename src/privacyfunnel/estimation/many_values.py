@@ -14,20 +14,13 @@ completed by the distribution nearest to them.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
-from privacyfunnel.arrays import BoolArray, FloatArray, IntArray, Matrix, dense, linalg
+from privacyfunnel.arrays import BoolArray, FloatArray, IntArray, Matrix, dense, linalg, sparsify
 from privacyfunnel.estimation.intervals import FEW_ROWS, WHOLE, Spread, hoeffding_interval, interval, spread
 from privacyfunnel.estimation.inversion import project_on_simplex
-from privacyfunnel.estimation.observation import (
-    Cells,
-    ObservationModel,
-    Observations,
-    UnbiasedEstimates,
-    UnbiasedEstimator,
-)
+from privacyfunnel.estimation.observation import Cells, ChannelModel, Observations, UnbiasedEstimates
 from privacyfunnel.estimation.profile import CertainBounds
 
 SINGULAR = 1e-12  # beside 1: the sliver
@@ -48,11 +41,11 @@ class ManyShares:
 
 
 def estimate_many_shares(
-    unbiased: UnbiasedEstimator, observed: Observations, cells: Cells, level: float, *, fixed: bool
+    unbiased: Weights, observed: Observations, cells: Cells, level: float, *, fixed: bool
 ) -> ManyShares:
     """The shares of cells in the table (`fixed`) or in a population; those not identified are only bounded."""
     rows, told = observed.rows, unbiased.estimate(cells, observed, fixed=fixed)
-    share = told.share if unbiased.fitted_shares is None else cells.sums(unbiased.fitted_shares)
+    share = told.share
     lower, upper = interval(told.share, Spread(told.variance, told.slope), level)
     if rows < FEW_ROWS:
         widest = hoeffding_interval(told.share, told.ranges, rows, level)
@@ -71,19 +64,19 @@ def estimate_many_shares(
 class Weights:
     """A channel and the factor of J at some shares."""
 
-    model: ObservationModel
+    model: ChannelModel
     p: FloatArray
     seen: FloatArray  # 1 / E, 0 for outputs that never come
     factor: FloatArray  # L of √p J √p = L Lᵀ
-    fitted_shares: ClassVar[None] = None  # the most likely shares would take minutes
 
     @classmethod
-    def from_observed(cls, model: ObservationModel, observed: Observations) -> Weights:
+    def from_observed(cls, model: ChannelModel, observed: Observations) -> Weights:
         """At shares that make what was seen likely."""
+        model = ChannelModel(sparsify(model.channel))
         return cls.from_shares(model, _likely_shares(model.means, observed))
 
     @classmethod
-    def from_shares(cls, model: ObservationModel, p: FloatArray) -> Weights:
+    def from_shares(cls, model: ChannelModel, p: FloatArray) -> Weights:
         root, second = np.sqrt(p), model.second_moment(p)
         seen = np.divide(1.0, second, out=np.zeros_like(second), where=second > 0)
         scaled = model.means * root[:, None] * np.sqrt(seen)

@@ -1,35 +1,32 @@
-r"""Observation: statistics h(y) of the output of a record, and how they depend on its original value x.
+r"""Observation: the output of a record, one of a list, and how it depends on the original value x.
 
-A mechanism is described by the moments of a vector of statistics given x,
-
-.. math:: M_{xk} = E[h_k(Y) \mid x], \qquad \mathrm{Var}(g \cdot h(Y) \mid x), \qquad \kappa_3(g \cdot h(Y) \mid x),
-
-and, for the likelihood, through the chance of each distinct output that was seen. A law of another shape joins by
-offering the same.
+A mechanism is described by its channel q(y | x). What was seen are the indicators h_y = [Y = y], on average over rows;
+linear functions g · h of them have the mean (q g)_x given x, and a variance and third cumulant besides.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
-from typing import Protocol as Shape
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from privacyfunnel.arrays import BoolArray, FloatArray, IntArray, Matrix, matrix
+from privacyfunnel.arrays import BoolArray, FloatArray, IntArray, Matrix, dense, matrix
 from privacyfunnel.model.protocols.channel_protocol import Labels
+
+MOST_ALGEBRA = 4 * 10**10  # a²(a + k) for a values and k outputs: half a minute of singular values and inverses
+ROUNDING = 1e-13  # relative: chances that differ by less are the same
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Observations:
-    """A sanitised table as far as estimation looks at it: mean statistics, and distinct outputs with their counts."""
+    """A sanitised table as far as estimation looks at it: the frequencies of all outputs, and those that were seen."""
 
     rows: int
     statistics: FloatArray  # k: the mean of h over the rows
-    outputs: NDArray[Any]  # d distinct outputs: codes, or sets as rows of booleans; none where only sums were read
+    outputs: NDArray[Any]  # d distinct outputs
     counts: FloatArray  # d: how many rows show each
 
     def scale(self, factor: float) -> Observations:
@@ -87,90 +84,80 @@ class UnbiasedEstimates:
     most: FloatArray
 
 
-class UnbiasedEstimator(Shape):
-    """Unbiased estimates of shares, each by itself: what thousands of values are told by."""
+@dataclass(frozen=True, eq=False)
+class ChannelModel:
+    r"""Outputs in a list, by their channel q(y | x), a × k."""
 
-    @property
-    def fitted_shares(self) -> FloatArray | None:
-        """The distribution that is told in their stead, by the method asked for; None where they are told."""
-
-    def estimate(self, cells: Cells, observed: Observations, *, fixed: bool) -> UnbiasedEstimates:
-        """The shares of cells in the table (`fixed`) or in a population."""
-
-    def hidden_count(self) -> int:
-        """How many of the shares of single values are not identified."""
-
-    def project(self, statistics: FloatArray) -> FloatArray:
-        """The distribution nearest to the unbiased estimates of all shares."""
-
-
-class OutputCounter(Shape):
-    """Counts of outputs while the batches of a table come in."""
-
-    def add(self, outputs: NDArray[Any], counts: NDArray[Any]) -> None:
-        """More outputs, with how often each was seen."""
-
-    def finish(self) -> Observations:
-        """All that was counted."""
-
-
-class ObservationModel(Shape):
-    """What estimation needs of a law."""
-
-    @property
-    def likely_method(self) -> str:
-        """The method with the least measured error that is affordable, where values are few."""
+    channel: Matrix
 
     @property
     def inputs(self) -> int:
         """a: how many original values there are."""
+        return int(self.channel.shape[0])
 
     @property
     def statistics(self) -> int:
-        """k: how many statistics there are."""
+        """k: how many outputs there are."""
+        return int(self.channel.shape[1])
 
     @property
-    def large_model(self) -> LargeModel | None:
-        """Itself where singular values and profiles would take minutes, so that shares are told one by one."""
+    def is_large(self) -> bool:
+        """Whether singular values and profiles would take minutes, so that shares are told one by one."""
+        return self.inputs**2 * (self.inputs + self.statistics) > MOST_ALGEBRA
 
     @property
     def means(self) -> FloatArray:
         """M, a × k: the mean of every statistic given x."""
+        chances: FloatArray = self.channel
+        return chances
 
-    @property
-    def frequency_slice(self) -> slice:
-        """The statistics that are no constants: frequencies of something that either happens to a row or does not."""
-
-    def outputs(self, shown: NDArray[Any]) -> NDArray[Any]:
-        """What rows show (n × 1 numbers of outputs, or n × values sets) as outputs of this model."""
-
-    def new_counter(self, *, distinct: bool) -> OutputCounter:
-        """An empty count of outputs; whether distinct ones are told apart where that costs memory."""
+    def observe(self, counts: NDArray[Any]) -> Observations:
+        """A table in which output y was counted counts[y] times."""
+        seen = np.flatnonzero(counts)
+        rows = counts.sum()
+        return Observations(round(rows), counts / rows, seen, counts[seen].astype(np.float64))
 
     def second_moment(self, p: FloatArray) -> FloatArray:
-        """E[h hᵀ] under prior p: k × k, or its diagonal where the rest is 0."""
+        """The diagonal of E[h hᵀ] under prior p; the rest is 0."""
+        return np.asarray(p @ self.channel)
 
     def moments(self, g: FloatArray) -> Moments:
         """Of the functions g (k × r)."""
+        mean, square = self.channel @ g, self.channel @ g**2
+        variance = square - mean**2
+        third = self.channel @ g**3 - 3 * mean * square + 2 * mean**3
+        nothing = variance <= ROUNDING * square  # what is left of a certain output after rounding
+        return Moments(mean, np.where(nothing, 0.0, variance), np.where(nothing, 0.0, third))
 
     def ranges(self, g: FloatArray) -> FloatArray:
         """How far apart two values of g · h(y) can be, for each of r functions."""
+        drawn = g[self.channel.any(axis=0)]
+        return np.asarray(drawn.max(axis=0) - drawn.min(axis=0))
 
     def likelihood(self, observed: Observations) -> FloatArray:
-        """P(y | x), up to a factor that depends on y only: a × d."""
-
-    def precision(self, p: FloatArray, tables: Sequence[Cells]) -> list[Precision]:
-        """How near estimates of the cells of each table come at shares p."""
-
-    def impute_values(self, prior: FloatArray, outputs: NDArray[Any], uniform: FloatArray) -> IntArray:
-        """For each of n outputs the original value at that quantile of what it may have been."""
+        """P(y | x) of the outputs that were seen: a × d."""
+        return dense(self.channel[:, observed.outputs])
 
     def simulate(self, p: FloatArray, rows: int, rng: Generator, *, fixed: bool) -> Observations:
         """A sanitised table whose originals have the frequencies p (`fixed`), or are drawn from p."""
+        if fixed:
+            return self.observe(rng.multinomial(round_counts(p, rows, rng), normalise(self.channel)).sum(axis=0))
+        return self.observe(rng.multinomial(rows, normalise(p @ self.channel)))
 
 
-class LargeModel(ObservationModel, Shape):
-    """What estimation needs of a law with thousands of values."""
+def normalise(p: FloatArray) -> FloatArray:
+    """The rows of p, rounded so that a multinomial accepts them."""
+    return np.asarray(p / p.sum(axis=-1, keepdims=True))
 
-    def unbiased_estimator(self, observed: Observations, method: str) -> UnbiasedEstimator:
-        """The best unbiased estimates near what was seen, and the distribution that a method makes of it."""
+
+def round_counts(p: FloatArray, rows: int, rng: Generator) -> NDArray[np.int64]:
+    """Counts that sum to `rows` and are p · rows rounded down or up, up at random."""
+    exact = normalise(p) * rows
+    counts = np.floor(exact).astype(np.int64)
+    rest = rows - int(counts.sum())
+    if rest:
+        # Systematic sampling: each fraction is rounded up with a chance equal to it.
+        ends = np.cumsum(exact - counts)
+        picks = (np.arange(rest) + rng.random()) * (ends[-1] / rest)
+        counts += np.bincount(np.minimum(np.searchsorted(ends, picks, side="right"), len(p) - 1), minlength=len(p))
+    return counts

@@ -12,18 +12,18 @@ from numpy.typing import NDArray
 
 from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.errors import ColumnError, ParameterError, SizeError, TableError
-from privacyfunnel.estimation.observation import Cells, ObservationModel, Observations, OutputCounter
-from privacyfunnel.estimation.observation_models import ChannelModel
+from privacyfunnel.estimation.observation import Cells, ChannelModel, Observations
 from privacyfunnel.mechanisms.mechanism import Mechanism
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.release.published_table import PublishedTable
-from privacyfunnel.tables.readers.column_selection import TableWrapper, select_columns, select_expression
+from privacyfunnel.tables.readers.column_selection import select_columns, select_expression
+from privacyfunnel.tables.readers.formats import TableWrapper
 
 if TYPE_CHECKING:
     import polars as pl
 
     from privacyfunnel.release.output_layout import OutputLayout
-    from privacyfunnel.tables.readers.column_selection import Table
+    from privacyfunnel.tables.readers.formats import Table
 
 Group = tuple[str, ...]  # the label of each kept column
 LARGEST_CHANNEL = 4 * 10**6  # entries: values × outputs; beyond it estimates take minutes
@@ -36,7 +36,7 @@ class OutputReader:
 
     sealed: SealedProtocol
     mechanism: Mechanism  # of the columns that are looked at
-    model: ObservationModel
+    model: ChannelModel
     attributes: tuple[int, ...]  # the attributes whose values are its inputs
     combos: IntArray  # their labels in each of its values
     repeats: int = 1  # inputs are the values, so many times over: once per secret where the secret is an input too
@@ -110,12 +110,10 @@ class OutputReader:
                 f"{' & '.join(way.names[:3])} must hold only what the protocol publishes; {strangers:,} different "
                 "entries do not occur in it. Name the sanitised table that belongs to this protocol."
             )
-        return self.model.outputs(shown)
+        return np.asarray(shown[:, 0])
 
-    def observe(
-        self, source: Any, by: Sequence[str] = (), *, distinct: bool = False, weights: str | None = None
-    ) -> dict[Group, Observations]:
-        """What each group shows, groups in order of their labels; `distinct` sets are counted one by one if asked.
+    def observe(self, source: Any, by: Sequence[str] = (), *, weights: str | None = None) -> dict[Group, Observations]:
+        """What each group shows, groups in order of their labels.
 
         With `weights`, a kept column, rows count by these; there are then (Σ w)² / Σ w² of them (Kish).
         """
@@ -125,15 +123,16 @@ class OutputReader:
         if weights is not None:
             table = WeightedTable(table, weights)
         way, beside = self.layout(table, by), () if weights is None else (weights,)
-        counts: dict[Group, OutputCounter] = {}
+        counts: dict[Group, FloatArray] = {}
         squares: dict[Group, FloatArray] = {}
+        k = self.model.statistics
         for rows in table.batches([*way.names, *by, *beside]):
             for group, outputs, seen in self._count(way, rows, by, beside):
-                counts.setdefault(group, self.model.new_counter(distinct=distinct)).add(outputs, seen[0])
+                counts[group] = counts.get(group, np.zeros(k)) + np.bincount(outputs, seen[0], k)
                 squares[group] = squares.get(group, np.zeros(2)) + seen.sum(axis=1)
         if not counts:
             raise TableError(f"{table.name} must have rows; it has none.")
-        found = {group: counts[group].finish() for group in sorted(counts)}
+        found = {group: self.model.observe(counts[group]) for group in sorted(counts)}
         if weights is None:
             return found
         return {group: each.scale(squares[group][0] / squares[group][1]) for group, each in found.items()}

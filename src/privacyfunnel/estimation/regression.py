@@ -23,7 +23,7 @@ from typing import Protocol as Shape
 import numpy as np
 import polars as pl
 
-from privacyfunnel.arrays import FloatArray, one_blas_thread
+from privacyfunnel.arrays import BoolArray, FloatArray, one_blas_thread
 from privacyfunnel.errors import ColumnError, ParameterError, SizeError
 from privacyfunnel.estimation.decoy_weights import MOST_LISTED, WeightedRelease
 from privacyfunnel.estimation.inversion import project_on_simplex
@@ -138,9 +138,10 @@ def regress(
     validate_columns(used, tuple(dict.fromkeys([*original, *table.columns])), "named in the formula")
     kept = [name for name in used if name not in original]
     sums, notes = _read_sums(sealed, frame, [name for name in used if name in original], kept, settings, shares)
-    design, terms = _design(sums.lines, names, sealed.domain.label_orders, scores or {})
-    y = _outcome(sums.lines[outcome], outcome, label, scores or {}, family)
-    weight = np.ones(len(y)) if weights is None else _numbers(sums.lines[weights], weights, {})
+    numbers = _Numbers(scores or {}, sums.likely_shares() > 0)
+    design, terms = _design(sums.lines, names, sealed.domain.label_orders, numbers)
+    y = _outcome(sums.lines[outcome], outcome, label, numbers, family)
+    weight = np.ones(len(y)) if weights is None else numbers.read(sums.lines[weights], weights)
     beta, covariance = solve_regression(sums, design, y, weight, family == "logistic", settings.fixed)
     half = NormalDist().inv_cdf((1 + level) / 2)
     error = np.sqrt(np.maximum(np.diag(covariance), 0.0))
@@ -203,27 +204,52 @@ def _unsure_error() -> ParameterError:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Numbers:
+    """What labels count as; those that only decoys have, as good as none, count as 0."""
+
+    scores: Scores
+    present: BoolArray  # of the lines
+
+    def are_numbers(self, entries: pl.Series, name: str) -> bool:
+        told = entries.filter(self.present).cast(pl.Float64, strict=False)
+        return name in self.scores or not told.has_nulls()
+
+    def read(self, entries: pl.Series, name: str) -> FloatArray:
+        given, found = self.scores.get(name), entries
+        if given is not None:
+            found = entries.cast(pl.String).replace_strict(list(given), list(given.values()), default=None)
+        values = found.cast(pl.Float64, strict=False)
+        missing = values.is_null() & pl.Series(self.present)
+        if missing.any():
+            raise ParameterError(
+                f"'{name}' must have a number for every label; '{entries.filter(missing)[0]}' has none. Give them "
+                f"(scores={{'{name}': …}}), or name one label, '{name}=LABEL'."
+            )
+        return values.fill_null(0.0).to_numpy()
+
+
 def _design(
-    lines: pl.DataFrame, names: Sequence[str], orders: Mapping[str, Sequence[str]], scores: Scores
+    lines: pl.DataFrame, names: Sequence[str], orders: Mapping[str, Sequence[str]], numbers: _Numbers
 ) -> tuple[FloatArray, list[str]]:
     """A column of ones, and those of each name: its numbers, or 0 and 1 for every label but the first."""
     columns, terms = [np.ones(len(lines))], ["(intercept)"]
     for name in names:
-        entries = lines[name]
-        if name in scores or _are_numbers(entries):
-            columns.append(_numbers(entries, name, scores))
+        if numbers.are_numbers(lines[name], name):
+            columns.append(numbers.read(lines[name], name))
             terms.append(name)
             continue
-        text = entries.cast(pl.String).fill_null("")
-        labels = [label for label in orders.get(name, sorted(text.unique())) if (text == label).any()]
+        text = lines[name].cast(pl.String).fill_null("")
+        there = set(text.filter(numbers.present))
+        labels = [label for label in orders.get(name, sorted(there)) if label in there]
         columns += [(text == label).to_numpy().astype(np.float64) for label in labels[1:]]
         terms += [f"{name}={label}" for label in labels[1:]]
     return np.stack(columns, axis=1), terms
 
 
-def _outcome(entries: pl.Series, name: str, label: str | None, scores: Scores, family: str) -> FloatArray:
+def _outcome(entries: pl.Series, name: str, label: str | None, numbers: _Numbers, family: str) -> FloatArray:
     if label is None:
-        y = _numbers(entries, name, scores)
+        y = numbers.read(entries, name)
     else:
         y = (entries.cast(pl.String) == label).fill_null(False).to_numpy().astype(np.float64)
         if not y.any():
@@ -231,24 +257,6 @@ def _outcome(entries: pl.Series, name: str, label: str | None, scores: Scores, f
     if family == "logistic" and not set(np.unique(y).tolist()) <= {0.0, 1.0}:
         raise ParameterError(f"A logistic regression needs an outcome of 0 and 1; write '{name}=LABEL ~ …'.")
     return y
-
-
-def _are_numbers(entries: pl.Series) -> bool:
-    return entries.dtype.is_numeric() or entries.cast(pl.Float64, strict=False).null_count() == 0
-
-
-def _numbers(entries: pl.Series, name: str, scores: Scores) -> FloatArray:
-    given, found = scores.get(name), entries
-    if given is not None:
-        found = entries.cast(pl.String).replace_strict(list(given), list(given.values()), default=None)
-    values = found.cast(pl.Float64, strict=False)
-    if values.null_count():
-        label = entries.filter(values.is_null())[0]
-        raise ParameterError(
-            f"'{name}' must have a number for every label; '{label}' has none. Give them (scores={{'{name}': …}}), or "
-            f"name one label, '{name}=LABEL'."
-        )
-    return values.to_numpy()
 
 
 def _read_sums(
@@ -260,7 +268,7 @@ def _read_sums(
         found = _WeightedSums.from_release(sealed, weigh_codes(sealed, read_codes(sealed, frame, ())[()], DECOYS))
         return found, ()
     reading = OutputReader.from_protocol(sealed, columns=columns or None, grouped=bool(kept))
-    if reading.model.large_model is not None:
+    if reading.model.is_large:
         raise SizeError(
             f"A regression works with some thousand combinations; here are {reading.model.inputs:,}. Publish coarser "
             "values, or fewer columns."
@@ -335,9 +343,8 @@ class _KeptSums:
         outputs = np.concatenate([reading.decode(way, piece) for piece in rows.iter_slices(way.rows_at_once)])
         k, groups_n = reading.model.statistics, len(groups)
         counts = np.bincount(outputs * groups_n + member.to_numpy(), minlength=k * groups_n).reshape(k, groups_n)
-        observer = reading.model.new_counter(distinct=True)
-        observer.add(np.arange(k), counts.sum(axis=1))
-        g, _, d = LinearEstimator.from_observed(reading.model, observer.finish()).weights(np.eye(a), TAUS[0])
+        linear = LinearEstimator.from_observed(reading.model, reading.model.observe(counts.sum(axis=1)))
+        g, _, d = linear.weights(np.eye(a), TAUS[0])
         lines = _lines(reading).join(groups, how="cross")
         return cls(len(rows), lines, counts.astype(np.float64), g, d)
 

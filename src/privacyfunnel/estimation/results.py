@@ -17,6 +17,7 @@ from privacyfunnel.formatting import MOST_ROWS, facts_html, table_html
 from privacyfunnel.names import unique_label
 
 NUMBERS = ("share", "standard_error", "lower", "upper", "count", "rows")
+CHANGES = ("before", "now", "change", "from", "to")
 NO_VARIANCE = 1e-9  # beside the largest one: a direction that is known
 
 
@@ -303,6 +304,32 @@ class Estimates:
         groups = list(dict.fromkeys(name for table in self.tables for name, _ in table.group))
         text = dict.fromkeys([*groups, "column", "value"], pl.String)
         return pl.DataFrame(lines, schema={**text, **dict.fromkeys(("share", "from", "to"), pl.Float64)})
+
+    def changes_since(self, before: Estimates) -> pl.DataFrame:
+        """One line per value: its share before and now, the change, and between what it lies: from, to.
+
+        Both tables were drawn independently. Where unchanged people were drawn alike, intervals are wider than needed.
+        """
+        z = NormalDist().inv_cdf((1 + self.level) / 2)
+        known = {(table.group, table.columns, cell.labels): cell for table in before for cell in table}
+        lines = []
+        for table in self.tables:
+            for cell in table:
+                old = known.get((table.group, table.columns, cell.labels))
+                line: dict[str, Any] = {
+                    **dict(table.group),
+                    "column": " & ".join(table.columns),
+                    "value": " & ".join(cell.labels),
+                }
+                line |= {"before": None if old is None else old.share, "now": cell.share}
+                if old is not None and old.share is not None and cell.share is not None:
+                    change = cell.share - old.share
+                    half = z * math.hypot(old.standard_error or 0.0, cell.standard_error or 0.0)
+                    line |= {"change": change, "from": change - half, "to": change + half}
+                lines.append(line)
+        groups = list(dict.fromkeys(name for table in self.tables for name, _ in table.group))
+        text = dict.fromkeys([*groups, "column", "value"], pl.String)
+        return pl.DataFrame(lines, schema={**text, **dict.fromkeys(CHANGES, pl.Float64)})
 
     def to_pandas(self) -> Any:
         """`to_frame` for pandas."""

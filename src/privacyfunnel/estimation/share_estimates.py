@@ -15,7 +15,7 @@ from privacyfunnel.estimation.intervals import EXACT, FEW_ROWS, WHOLE, Spread, h
 from privacyfunnel.estimation.inversion import project_on_simplex, unbiased_weights
 from privacyfunnel.estimation.likelihood import maximum_likelihood
 from privacyfunnel.estimation.linear import LinearEstimator, NoisyShares
-from privacyfunnel.estimation.observation import ObservationModel, Observations
+from privacyfunnel.estimation.observation import ChannelModel, Observations
 from privacyfunnel.estimation.output_reader import Group
 from privacyfunnel.estimation.profile import CertainBounds, FixedMargins, Profile, fit_groups, profile_intervals
 
@@ -63,23 +63,21 @@ class Shares:
 
 
 def fit_shares(
-    model: ObservationModel, space: RowSpace, observed: Observations, method: str, noisy: NoisyShares | None = None
+    model: ChannelModel, space: RowSpace, observed: Observations, method: str, noisy: NoisyShares | None = None
 ) -> FloatArray:
     """A distribution that explains what was seen: the most likely one, or the one nearest to the unbiased estimate.
 
-    Where the protocol hides directions there is no nearest one, and the most likely serves; where nothing but sums of
-    bits was read either, all distributions do.
+    Where the protocol hides directions there is no nearest one, and the most likely serves.
     """
     a = model.inputs
     if method == "linear":
         return LinearEstimator.from_observed(model, observed, noisy).project()
-    if len(observed.counts) and (method == "ml" or not space.complete):
+    if method == "ml" or not space.complete:
         return maximum_likelihood(model.likelihood(observed), observed.counts).p
     p = np.full(a, 1 / a)
-    if space.complete:
-        for _ in range(2):  # first with weights that are good anywhere, then with those that are best here
-            weights = unbiased_weights(model, space, np.eye(a), _smooth(p, observed.rows))
-            p = project_on_simplex(observed.statistics @ weights)
+    for _ in range(2):  # first with weights that are good anywhere, then with those that are best here
+        weights = unbiased_weights(model, space, np.eye(a), _smooth(p, observed.rows))
+        p = project_on_simplex(observed.statistics @ weights)
     return p
 
 
@@ -87,7 +85,7 @@ def fit_shares(
 class Fit:
     """What was seen, explained: the basis of every estimate from one table or group."""
 
-    model: ObservationModel
+    model: ChannelModel
     space: RowSpace
     observed: Observations
     settings: EstimationSettings
@@ -100,7 +98,7 @@ class Fit:
     @classmethod
     def from_observed(
         cls,
-        model: ObservationModel,
+        model: ChannelModel,
         space: RowSpace,
         observed: Observations,
         settings: EstimationSettings,
@@ -209,14 +207,14 @@ class Fit:
         return np.where(nearer, linear[0], found[0]), np.where(nearer, linear[1], found[1])
 
     def _profile_intervals(self, functions: FloatArray, guesses: FloatArray) -> tuple[FloatArray, FloatArray] | None:
-        """Intervals that use all that is known; None where only sums were read, or where they would take long."""
+        """Intervals that use all that is known; None for other methods, or where they would take long."""
         profile, z = self.profile, float(special.ndtri((1 + self.settings.level) / 2))
         return None if profile is None else profile_intervals(profile, functions, guesses, z, fixed=self.settings.fixed)
 
     @property
     def profile(self) -> Profile | None:
-        """What profiles are measured from; None where only sums were read."""
-        if self.settings.method != "ml" or not len(self.observed.counts):
+        """What profiles are measured from; None for other methods."""
+        if self.settings.method != "ml":
             return None
         known, rows, margins = self.calibration, self.observed.rows, None
         if known is not None and known.whole:
@@ -227,21 +225,21 @@ class Fit:
         self, functions: FloatArray, lower: FloatArray, upper: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """The part of each interval that what was published allows; for a table that is certain."""
-        if not self.settings.fixed or not len(self.observed.counts):
+        if not self.settings.fixed:
             return lower, upper
         certain = CertainBounds.from_likelihood(self.model.likelihood(self.observed), self.observed.counts, functions)
         return np.clip(lower, certain.lower, certain.upper), np.clip(upper, certain.lower, certain.upper)
 
 
-def default_method(model: ObservationModel, noisy: NoisyShares | None = None, exact: KnownMargins | None = None) -> str:
+def default_method(model: ChannelModel, noisy: NoisyShares | None = None, exact: KnownMargins | None = None) -> str:
     """A method whose intervals cover: the most likely shares where values are few, with what is known of them."""
     if exact is not None:
-        return model.likely_method
+        return "ml"
     return "ml" if noisy is None and model.inputs <= FEW_VALUES else "linear"
 
 
 def check_noisy(
-    noisy: NoisyShares | None, seen: Mapping[Group, Observations], settings: EstimationSettings, model: ObservationModel
+    noisy: NoisyShares | None, seen: Mapping[Group, Observations], settings: EstimationSettings, model: ChannelModel
 ) -> tuple[NoisyShares | None, dict[str, None]]:
     """Noisy counts, unless they are of other rows than these; and what is to be said about it."""
     if noisy is None or settings.method != "linear":

@@ -15,8 +15,8 @@ from privacyfunnel.estimation.calibration import KnownMargins
 from privacyfunnel.estimation.identification import Identification, RowSpace, identify
 from privacyfunnel.estimation.intervals import FEW_ROWS
 from privacyfunnel.estimation.linear import LinearEstimator, NoisyShares
-from privacyfunnel.estimation.many_values import estimate_many_shares
-from privacyfunnel.estimation.observation import Cells, LargeModel, Observations
+from privacyfunnel.estimation.many_values import Weights, estimate_many_shares
+from privacyfunnel.estimation.observation import Cells, ChannelModel, Observations
 from privacyfunnel.estimation.output_reader import Group, OutputReader, attribute_cover, load_published
 from privacyfunnel.estimation.results import Cell, Estimates, ShareTable
 from privacyfunnel.estimation.share_estimates import (
@@ -93,15 +93,14 @@ def estimate(
             noisy = exact = None  # those of rows that count alike
         chosen = method or default_method(reading.model, noisy, exact)
         settings = EstimationSettings(chosen, level, target)
-        seen = reading.observe(frame, by, distinct=chosen == "ml", weights=weights)
-        many = reading.model.large_model
-        if many is not None:
+        seen = reading.observe(frame, by, weights=weights)
+        if reading.model.is_large:
             if shares and sealed.shares is not None:
                 told_of_shares["With so many values the exact shares of the protocol file are not used."] = None
             cells = {i: reading.cells(asked[i]) for i in together}
             for group, each in seen.items():
                 named = tuple(zip(by, group, strict=True))
-                singly = {i: _large_table(many, each, settings, named, asked[i], cells[i]) for i in together}
+                singly = {i: _large_table(reading.model, each, settings, named, asked[i], cells[i]) for i in together}
                 tables.setdefault(group, {}).update(singly)
             continue
         space = RowSpace.from_means(reading.model.means)
@@ -151,7 +150,7 @@ def group_tables(sealed: SealedProtocol, asked: Sequence[tuple[str, ...]]) -> li
 
 
 def _large_table(
-    model: LargeModel,
+    model: ChannelModel,
     seen: Observations,
     settings: EstimationSettings,
     group: tuple[tuple[str, str], ...],
@@ -159,10 +158,10 @@ def _large_table(
     cells: Cells,
 ) -> ShareTable:
     """The shares of thousands of values: by the method asked for where there is a formula, else each by itself."""
-    unbiased, notes = model.unbiased_estimator(seen, settings.method), []
-    told = estimate_many_shares(unbiased, seen, cells, settings.level, fixed=settings.fixed)
+    notes = []
+    told = estimate_many_shares(Weights.from_observed(model, seen), seen, cells, settings.level, fixed=settings.fixed)
     share = told.share if settings.method == "inversion" else np.clip(told.share, told.lower, told.upper)
-    if unbiased.fitted_shares is None and settings.method != "inversion":
+    if settings.method != "inversion":
         notes.append(
             f"{model.inputs:,} values × {model.statistics:,} outputs are many: each share is an unbiased estimate by "
             "itself, and they need not sum to 1; intervals do not use what the others say."
@@ -173,10 +172,8 @@ def _large_table(
     if seen.rows < FEW_ROWS:
         notes.append(_few_rows_note(seen.rows))
     shares = Shares(share, told.error, told.lower, told.upper, True)
-    method = "inversion" if unbiased.fitted_shares is None else settings.method
-    return ShareTable(
-        columns, group, seen.rows, _cells(cells.labels, shares, told.identified), (), tuple(notes), method
-    )
+    told_cells = _cells(cells.labels, shares, told.identified)
+    return ShareTable(columns, group, seen.rows, told_cells, (), tuple(notes), "inversion")
 
 
 def _empty_table(sealed: SealedProtocol, columns: tuple[str, ...], other: ShareTable, why: SizeError) -> ShareTable:

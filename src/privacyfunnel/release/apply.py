@@ -25,19 +25,19 @@ from privacyfunnel.mechanisms.signatures import Signer, load_signed_protocol, re
 from privacyfunnel.model.row_order_leak import OrderLeak
 from privacyfunnel.release.bound_table import BoundTable, TableLeak
 from privacyfunnel.release.findings.kept_columns import KeptColumn, kept_column_statements
+from privacyfunnel.release.ledger.repeats import LedgerReport
 from privacyfunnel.release.private_design import model_scope_statement
 from privacyfunnel.release.published_table import PublishedTable
 from privacyfunnel.spec import ReleaseSpec
 from privacyfunnel.spec.checks import find_source
 from privacyfunnel.spec.fields import BLUR, DROP, ERROR
 from privacyfunnel.spec.keywords import accept_older_keywords, combine, require_spec
+from privacyfunnel.tables.coding.contingency import UnknownRows
 from privacyfunnel.tables.readers.table_files import TableSource
 
 if TYPE_CHECKING:
-    from privacyfunnel.release.ledger.repeats import LedgerReport
     from privacyfunnel.release.row_sampler import RowSampler
-    from privacyfunnel.tables.coding.contingency import UnknownRows
-    from privacyfunnel.tables.readers.column_selection import Table
+    from privacyfunnel.tables.readers.formats import Table
 
 MODEL_PROMISE = "the promise is about the published model, whatever these rows are"
 

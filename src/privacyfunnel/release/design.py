@@ -35,6 +35,7 @@ from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.uses.ordinal_scale import Orders
 from privacyfunnel.model.uses.use import Information, Use, UseValue
 from privacyfunnel.names import validate_roles
+from privacyfunnel.release.ledger.ledger_file import Entry
 from privacyfunnel.release.model_design import FittedModel, fit_model, fit_population
 from privacyfunnel.release.population_scope import extend_effort, obstacle, rows_only_worth
 from privacyfunnel.release.private_design import design_statements, model_scope_statement, share_statements
@@ -44,13 +45,12 @@ from privacyfunnel.spec.checks import find_source
 from privacyfunnel.spec.fields import OUTCOMES
 from privacyfunnel.spec.keywords import accept_older_keywords, combine, require_spec
 from privacyfunnel.tables.coding.contingency import Contingency, MergedLabels
+from privacyfunnel.tables.readers.table_files import TableSource
 
 if TYPE_CHECKING:
     from privacyfunnel.designs.interface import Progress
-    from privacyfunnel.release.ledger.ledger_file import Entry
     from privacyfunnel.tables.coding.encoding import Encoding
-    from privacyfunnel.tables.readers.column_selection import Table
-    from privacyfunnel.tables.readers.table_files import TableSource
+    from privacyfunnel.tables.readers.formats import Table
 
 BESIDE_KEPT = ("optimal", "randomised-response", "conditional-reporting")  # see kept columns
 ROUNDING = 1e-9  # relative: gaps that differ by less are the same
@@ -136,7 +136,7 @@ def design(
     frame: Any,
     spec: ReleaseSpec | None = None,
     *,
-    secret: str | Sequence[str] = (),
+    secret: str | Sequence[str | Sequence[str]] | Mapping[str, float] = (),
     publish: str | Sequence[str] = (),
     epsilon: float | None = None,
     promise: Promise | str | None = None,
@@ -191,7 +191,7 @@ def design_file(
 
     from privacyfunnel.atomic_files import atomic_file, check_target, ensure_folder
     from privacyfunnel.release.ledger.ledger_file import Ledger, ledger_path
-    from privacyfunnel.release.ledger.noise_draws import noise_counts, record_noise
+    from privacyfunnel.release.ledger.repeats import noise_counts, record_noise
     from privacyfunnel.release.release_files import codebook, codebook_name
     from privacyfunnel.tables.writers.table_writer import write_batches
 

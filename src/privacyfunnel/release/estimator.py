@@ -41,7 +41,9 @@ class Sanitiser:
     X is a frame of any library that narwhals reads. Rows come back in their order, as what stands beside them in a
     pipeline does, and are numbered from 0: an index may hold the secret. After `set_output(transform="pandas")`, which
     asks for what scikit-learn does, they have the index of X. Whoever publishes rows shuffles them and drops it.
-    `promise` is LIP(epsilon), LIP(1) where neither is given; all else is as for `design` and `apply`.
+    `promise` is LIP(epsilon), LIP(1) where neither is given; all else is as for `design` and `apply`. In a
+    cross-validation rows of another fold may leak a little more than those it was fitted to, and are refused where they
+    carry the secret, unless `accept_drift` is set.
     """
 
     def __init__(
@@ -55,12 +57,13 @@ class Sanitiser:
         as_: str = VALUES,
         unknown: str = ERROR,
         population: float | str | None = None,
+        accept_drift: bool = False,
         bins: Any = (),
         seed: int | None = None,
     ) -> None:
         self.promise, self.secret, self.epsilon, self.use = promise, secret, epsilon, use
         self.method, self.as_, self.unknown = method, as_, unknown
-        self.population, self.bins, self.seed = population, bins, seed
+        self.population, self.accept_drift, self.bins, self.seed = population, accept_drift, bins, seed
 
     def fit(self, X: Any, y: Any = None, *, s: Any = None) -> Self:
         """Design and certify the protocol, from the counts of X and the secret alone."""
@@ -110,7 +113,8 @@ class Sanitiser:
                 f"rows must have the {len(columns)} columns that the Sanitiser was fitted to, and no others; they have "
                 "others. Select them first."
             )
-        drawn = apply(protocol, X, ReleaseSpec(unknown=self.unknown, keep_order=True, seed=self.seed)).table
+        spec = ReleaseSpec(unknown=self.unknown, accept_drift=self.accept_drift, keep_order=True, seed=self.seed)
+        drawn = apply(protocol, X, spec).table
         kind = getattr(self, "_sklearn_output_config", {}).get("transform", "default")
         return drawn if kind == "default" else convert_frame(drawn, kind, X)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from privacyfunnel.arrays import IntArray
 from privacyfunnel.atomic_files import atomic_file
@@ -27,13 +27,10 @@ from privacyfunnel.release.design import DesignResult
 from privacyfunnel.release.findings.findings import Findings
 from privacyfunnel.release.findings.kept_columns import KeptColumn, kept_column_statements
 from privacyfunnel.release.findings.population import PopulationBound
+from privacyfunnel.release.ledger.repeats import LedgerReport
 from privacyfunnel.release.private_design import design_statements, model_scope_statement, share_statements
 from privacyfunnel.release.published_table import PublishedTable, SavedRelease
 from privacyfunnel.spec import ReleaseSpec
-
-if TYPE_CHECKING:
-    from privacyfunnel.release.ledger.repeats import LedgerReport
-
 
 NOT_FOR_POPULATION = "The promise holds for the people in the file. For others like them it may not"
 

@@ -147,7 +147,7 @@ def sanitise(
     frame: Any,
     spec: ReleaseSpec | None = None,
     *,
-    secret: str | Sequence[str] = (),
+    secret: str | Sequence[str | Sequence[str]] | Mapping[str, float] = (),
     publish: str | Sequence[str] = (),
     epsilon: float | None = None,
     promise: Promise | str | None = None,
@@ -170,7 +170,8 @@ def sanitise(
     spec
         The request. The keywords below are shorthand for its most common fields, and go before its own values.
     secret
-        The column, or columns together, that nobody shall learn.
+        The column that nobody shall learn. Several, `["health", "income"]` or `{"health": 0.5, "income": 1}`, are
+        promised each by itself, with an ε of its own, and nothing about both; `[["health", "income"]]` are one secret.
     publish
         The column or columns to publish, randomised.
     epsilon, promise
@@ -240,8 +241,7 @@ def sanitise_file(
     written or recorded: the release says what it would be.
     """
     from privacyfunnel.release.ledger.ledger_file import Ledger, ledger_path
-    from privacyfunnel.release.ledger.noise_draws import noise_counts, record_noise
-    from privacyfunnel.release.ledger.repeats import ProtocolText, refuse_repeat
+    from privacyfunnel.release.ledger.repeats import ProtocolText, noise_counts, record_noise, refuse_repeat
     from privacyfunnel.release.publish import output_text_format, publish
     from privacyfunnel.release.release_contents import write_contents
 

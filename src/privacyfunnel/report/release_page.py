@@ -26,7 +26,16 @@ from privacyfunnel.names import format_names
 from privacyfunnel.release.release import Release
 from privacyfunnel.release.release_files import CROISSANT, DCAT, README, REPORT
 from privacyfunnel.report import catalogue, statements
-from privacyfunnel.report.analyst import AnalystView, analyst_view, error_table, group_errors, shares_bars
+from privacyfunnel.report.analyst import (
+    AnalystView,
+    analyst_view,
+    change_bars,
+    changes,
+    error_table,
+    group_errors,
+    public_bars,
+    shares_bars,
+)
 from privacyfunnel.report.attacker import (
     AttackerView,
     annex_rows,
@@ -38,9 +47,9 @@ from privacyfunnel.report.attacker import (
     worst_sentence,
 )
 from privacyfunnel.report.bars import STYLE
-from privacyfunnel.report.changes import change_bars, changes, public_bars
 from privacyfunnel.report.cost_picture import LOOSE, cost_curve, costs_picture
 from privacyfunnel.report.statements import Occasion, to_sentence
+from privacyfunnel.report.summary_lines import believer
 
 __all__ = ["Occasion", "frame_page", "owner_page", "readme_page", "write_pages"]
 
@@ -178,9 +187,9 @@ def _attacker_fields(release: Release, found: AttackerView) -> dict[str, Any]:
     leaks = leak_profiles(sealed.mechanism, sealed.promise, release.design.joint)
     notes += [f"Over people: {leak.text}." for leak in leaks]
     if found.worst.highest is None:
-        notes.append(statements.output_limit_statement(sealed, release.method))
+        notes.append(f"{release.method} has too many outputs to list: only the limits of the promise are drawn.")
     return {
-        "lead": worst_sentence(found, secret, statements.believer(sealed)),
+        "lead": worst_sentence(found, secret, believer(sealed)),
         "attacker_notes": notes,
         "attacker": beliefs_bars(found, secret),
         "beliefs": found.beliefs,
@@ -209,7 +218,7 @@ def _board_fields(release: Release, attacker: AttackerView, estimates: AnalystVi
         "errors": error_table(estimates),
         "groups": group_errors(estimates, release.rows),
         "people": people_sentences(linkage, secret, columns),
-        "annex": annex_rows(linkage, attacker, secret, columns, factor, statements.believer(sealed)),
+        "annex": annex_rows(linkage, attacker, secret, columns, factor, believer(sealed)),
     }
 
 

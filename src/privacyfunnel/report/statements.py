@@ -28,6 +28,7 @@ from privacyfunnel.release.release import Release
 from privacyfunnel.release.release_files import CROISSANT, DCAT, ESTIMATES, README
 from privacyfunnel.report.analyst import AnalystView
 from privacyfunnel.report.attacker import AttackerView
+from privacyfunnel.report.summary_lines import believer
 
 MEANING = {
     "LIP": "A published record changes the probability of any value of {secret} by at most a factor of {factor}, up or "
@@ -160,21 +161,9 @@ def _file_answer(sealed: SealedProtocol, spent: float) -> str:
     )
 
 
-def believer(sealed: SealedProtocol) -> str:
-    """Whose beliefs the figures are about."""
-    if sealed.model is not None:
-        return "believes the published model"
-    return f"knows the {'noisy counts of the protocol' if sealed.has_noisy_design else 'shares in the table'}"
-
-
 def prior_statement(sealed: SealedProtocol) -> str:
     """Where beliefs start."""
     return f"These figures are for somebody who {believer(sealed)}, and sees one published record."
-
-
-def output_limit_statement(sealed: SealedProtocol, method: str) -> str:
-    """Why only the limits of the promise are drawn."""
-    return f"There are too many possible outputs of {method} to enumerate. Only the limits of the promise are drawn."
 
 
 def examples(sealed: SealedProtocol) -> list[tuple[str, str, str]]:

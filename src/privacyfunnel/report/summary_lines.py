@@ -25,7 +25,6 @@ from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.names import format_names
 from privacyfunnel.release.findings.rare_values import FEW, format_rare_values
-from privacyfunnel.report.statements import believer
 
 if TYPE_CHECKING:
     from privacyfunnel.release.apply import Applied
@@ -80,6 +79,13 @@ def owner_text(release: Release) -> str:
 
 def _in_owner_folder(path: object) -> bool:
     return isinstance(path, str | Path) and Path(path).parent.name == OWNER
+
+
+def believer(sealed: SealedProtocol) -> str:
+    """Whose beliefs the figures are about."""
+    if sealed.model is not None:
+        return "believes the published model"
+    return f"knows the {'noisy counts of the protocol' if sealed.has_noisy_design else 'shares in the table'}"
 
 
 def protection_text(sealed: SealedProtocol, joint: Joint, *, average_only: bool = False) -> str:
