@@ -19,9 +19,10 @@ PARTICIPLES = 0.05  # of all functions
 OPTIONS_OUTSIDE_CLI = 0
 EXCUSES_IN_TESTS = 19
 LINES_OF_A_FILE = 450
-LINES, FILES = 56_000, 348  # of src
-LONGEST_IMPORT_CHAIN = 36
-FILES_ENTERED, PACKAGE_CHANGES, PROBLEMS_SOLVED = 144, 660, 1  # by one default release with all its pages
+LINES, FILES = 57_550, 300  # of src
+ENGINE_LINES, ENGINE_FILES = 7_950, 37
+LONGEST_IMPORT_CHAIN = 34
+FILES_ENTERED, PACKAGE_CHANGES, PROBLEMS_SOLVED = 130, 640, 1  # by one default release with all its pages
 LONG_FILES = {
     "benchmarks/ablation.py",
 }  # to split
@@ -102,6 +103,9 @@ def test_the_source_gets_no_longer() -> None:
     each = list(sources())
     assert len(each) <= FILES
     assert sum(source.text.count("\n") for source in each) <= LINES
+    engine = [source for source in each if source.package == "engine"]
+    assert len(engine) <= ENGINE_FILES
+    assert sum(source.text.count("\n") for source in engine) <= ENGINE_LINES
 
 
 def test_the_longest_chain_of_imports_gets_no_longer() -> None:

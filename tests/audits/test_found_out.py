@@ -17,7 +17,7 @@ from scipy.stats import binom
 from privacyfunnel.audits.draw_agreement import chi_square
 from privacyfunnel.audits.output_margins import SecretTallies, bernstein
 from privacyfunnel.cli import main
-from privacyfunnel.mechanisms.draw_tally import PooledCounts
+from privacyfunnel.mechanisms.mechanism import PooledCounts
 from privacyfunnel.mechanisms.sampling import KeyStream
 from privacyfunnel.release.ledger.ledger_file import ledger_path
 from tests.commands import found_by, said, turned_down

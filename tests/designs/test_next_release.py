@@ -112,7 +112,7 @@ def test_what_is_left_is_the_optimum_of_enumeration_and_spent_budgets_are_refuse
 
 
 def test_independent_releases_add_up_by_their_composable_limit() -> None:
-    """All tables with counts of 1 and 3 of a secret and two columns, all channels in quarters, in fractions.
+    """All tables with counts of 1 and 3 of a secret and two columns, five pairs of channels in quarters, in fractions.
 
     The second release is of another column, and nothing is known of how it goes with the first.
     """

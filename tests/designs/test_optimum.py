@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privacyfunnel.designs.baselines import randomised_response
+from privacyfunnel.designs.interface import LARGEST_DIVIDED
 from privacyfunnel.designs.optimal.optimum import optimal
-from privacyfunnel.designs.optimal.problem_conversion import LARGEST_DIVIDED
 from privacyfunnel.errors import ParameterError, SizeError
 from privacyfunnel.model.information import entropy, mutual_information
 from privacyfunnel.model.joint import Joint

@@ -162,7 +162,7 @@ def test_with_two_secrets_pairs_are_priced_to_the_last(
 
 @given(seed=SEEDS, kind=KINDS, epsilon=st.floats(0.4, 2), entropy=st.booleans())
 @example(seed=2736, kind=LDP, epsilon=1.1171875, entropy=True)  # more atoms than inputs, and a solver's tolerance
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12, deadline=None, derandomize=True)  # without a time limit a rare one takes an hour to prove
 def test_the_best_split_is_what_all_vertices_together_give(
     seed: int, kind: type[Promise], epsilon: float, entropy: bool
 ) -> None:

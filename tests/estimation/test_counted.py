@@ -63,3 +63,11 @@ def test_counting_the_values_beside_codes_is_off_by_what_is_said() -> None:
     before = float((JOINT.combos[codes, j] == v).mean())
     after = float(np.mean([label == found.label for label in column.to_list()]))
     assert after - before == pytest.approx(found.bias, abs=6e-3)
+
+
+def test_what_is_published_as_it_is_is_counted_exactly() -> None:
+    plain = Joint.from_counts([[30, 20, 10], [30, 20, 10]])
+    sealed = find_method("optimal").design(plain, LIP(0.3)).seal()
+    found = counting_error(sealed, plain, 1000)
+    assert found is not None
+    assert found.most == 0

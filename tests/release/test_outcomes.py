@@ -21,7 +21,7 @@ from privacyfunnel.model.protocols.sparse_protocol import SparseProtocol
 from privacyfunnel.release.output_layout import detect_layout, output_layout
 from privacyfunnel.release.release_files import codebook
 from privacyfunnel.release.sanitise import sanitise
-from privacyfunnel.report.changes import changes
+from privacyfunnel.report.analyst import changes
 from privacyfunnel.spec import ReleaseSpec
 from tests.commands import files_of, found_by, turned_down
 from tests.mechanisms.kinds import JOINT, MAKERS, STREAM, codes_for, sealed_of

@@ -11,9 +11,8 @@ import pytest
 from privacyfunnel.designs.curve import Curve, Point
 from privacyfunnel.formatting import format_nats
 from privacyfunnel.model.joint import Attribute
-from privacyfunnel.report.analyst import analyst_view, error_table, group_errors
+from privacyfunnel.report.analyst import analyst_view, changes, error_table, group_errors
 from privacyfunnel.report.bars import divide_track, select_labels
-from privacyfunnel.report.changes import changes
 from privacyfunnel.report.cost_picture import costs_picture
 from tests.report.released import AGES, KINDS, page, released
 

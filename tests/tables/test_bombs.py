@@ -8,7 +8,7 @@ import pytest
 import zstandard
 
 from privacyfunnel.errors import TableError
-from privacyfunnel.tables.readers import delimited, text_encoding
+from privacyfunnel.tables.readers import delimited, formats
 from privacyfunnel.tables.readers.foreign_files import _sheet_extent
 from privacyfunnel.tables.readers.formats import Dialect
 from privacyfunnel.tables.readers.table_files import open_table
@@ -84,8 +84,8 @@ def test_a_record_that_is_too_long_is_refused_before_it_is_read(
     monkeypatch.setattr(delimited, "LONGEST_RECORD", 2000)
     monkeypatch.setattr(delimited, "CHUNK", 500)
     monkeypatch.setattr(delimited, "BLOCK", 500)
-    monkeypatch.setattr(text_encoding, "PIECE", 500)
-    monkeypatch.setattr(text_encoding, "HEAD", 500)
+    monkeypatch.setattr(formats, "PIECE", 500)
+    monkeypatch.setattr(formats, "HEAD", 500)
     path = tmp_path / ("long.csv.gz" if zipped else "long.csv")
     text = f'a,b\n1,2\n1,"{field}"\n3,4\n'.encode()
     path.write_bytes(gzip.compress(text) if zipped else text)

@@ -13,7 +13,7 @@ from privacyfunnel.model.protocols.sparse_protocol import SparseProtocol
 from privacyfunnel.tables.coding.bins import Bins
 from privacyfunnel.tables.coding.exploration import CrossTabulation, tabulate_groups
 from privacyfunnel.tables.coding.merges import Merge
-from privacyfunnel.tables.readers.column_selection import Table
+from privacyfunnel.tables.readers.formats import Table
 
 MOST_KNOWN = 8  # columns of which someone may know any subset: 256 subsets
 

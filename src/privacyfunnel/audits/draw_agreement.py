@@ -34,7 +34,7 @@ from privacyfunnel.release.output_layout import OutputLayout, detect_layout
 from privacyfunnel.release.shuffle import RowOrder
 
 if TYPE_CHECKING:
-    from privacyfunnel.tables.readers.column_selection import Table
+    from privacyfunnel.tables.readers.formats import Table
 
 
 FIRST_ROWS = 2048  # that are drawn again

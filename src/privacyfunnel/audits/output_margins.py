@@ -36,13 +36,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacyfunnel.arrays import FloatArray, IntArray, dense, sparse
-from privacyfunnel.mechanisms.draw_tally import DrawTally, PooledCounts
-from privacyfunnel.mechanisms.mechanism import Mechanism
+from privacyfunnel.mechanisms.mechanism import DrawTally, Mechanism, PooledCounts
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 
 if TYPE_CHECKING:
     from privacyfunnel.release.output_layout import OutputLayout
-    from privacyfunnel.tables.readers.column_selection import Table
+    from privacyfunnel.tables.readers.formats import Table
 
 
 LEAST_EXPECTED = 20  # outputs that expect fewer rows are joined before they are compared

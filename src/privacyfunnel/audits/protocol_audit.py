@@ -47,8 +47,8 @@ from privacyfunnel.release.release_files import find_table
 from privacyfunnel.tables.coding.bins import Bins
 from privacyfunnel.tables.coding.domain_file import DomainFile
 from privacyfunnel.tables.coding.merges import Merge
-from privacyfunnel.tables.readers.column_selection import Table, categories_to_text
-from privacyfunnel.tables.readers.formats import AUTO_DETECT, Dialect
+from privacyfunnel.tables.readers.column_selection import categories_to_text
+from privacyfunnel.tables.readers.formats import AUTO_DETECT, Dialect, Table
 from privacyfunnel.tables.readers.table_files import TableSource, open_source, resolve_source
 
 INDUCED_TOLERANCE = 1e-9  # a stated q(y | x) is written in floats, and only ever read by analysts

@@ -27,7 +27,7 @@ from privacyfunnel.tables.readers.table_files import open_table, table_suffix
 from privacyfunnel.tables.writers.table_writer import write_batches
 
 if TYPE_CHECKING:
-    from privacyfunnel.tables.readers.column_selection import Table
+    from privacyfunnel.tables.readers.formats import Table
 
 ONE_BATCH = 1 << 17  # rows up to which compressed bytes do not depend on how the rows were batched
 

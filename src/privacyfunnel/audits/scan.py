@@ -46,8 +46,7 @@ from privacyfunnel.tables.coding.exploration import (
     tabulate_groups,
 )
 from privacyfunnel.tables.coding.merges import Merge
-from privacyfunnel.tables.readers.column_selection import Table
-from privacyfunnel.tables.readers.formats import AUTO_DETECT, Dialect
+from privacyfunnel.tables.readers.formats import AUTO_DETECT, Dialect, Table
 from privacyfunnel.tables.readers.table_files import TableSource, open_source, resolve_source
 
 APART = 0.5  # different values per row: above it, fewer than two rows share a value on average

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from privacyfunnel.estimation import Cell, Estimates, Regression, ShareTable
     from privacyfunnel.mechanisms.sealing import SealedProtocol
     from privacyfunnel.model.joint import Joint
-    from privacyfunnel.tables.readers.column_selection import Table
-    from privacyfunnel.tables.readers.formats import Dialect
+    from privacyfunnel.tables.readers.formats import Dialect, Table
 
 NAMES = ("estimates.csv", "estimates.svg", "estimates.png")
 
@@ -300,8 +299,8 @@ def _write_files(
 
     from privacyfunnel.atomic_files import atomic_file, ensure_folder
     from privacyfunnel.estimation import impute_file
-    from privacyfunnel.report.bars import shares_figure, true_shares
     from privacyfunnel.report.curve_figures import save
+    from privacyfunnel.report.share_figure import shares_figure, true_shares
     from privacyfunnel.tables.readers.table_files import open_table
     from privacyfunnel.tables.writers.table_writer import write_batches
 

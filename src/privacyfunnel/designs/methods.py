@@ -17,11 +17,15 @@ import numpy as np
 
 from privacyfunnel import plugins
 from privacyfunnel.arrays import nonzero_entries
-from privacyfunnel.designs.interface import Design, Effort, Options, Progress, RecordDesign
-from privacyfunnel.designs.optimal.problem_conversion import (
+from privacyfunnel.designs.interface import (
     BLURRED,
     CONDITIONED_AT_ALL,
     MOST_PAIRS,
+    Design,
+    Effort,
+    Options,
+    Progress,
+    RecordDesign,
 )
 from privacyfunnel.errors import ParameterError
 from privacyfunnel.hints import hint

@@ -135,10 +135,15 @@ class Problem:
 
     # -- atoms -------------------------------------------------------------------------------------------------
 
+    def _evaluate(self, atoms: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """L_E·v and L_F·v for every pair and every atom v, (n, k) each."""
+        values = np.asarray(self.constraints.fast_functionals @ atoms.T)
+        return values[self.constraints.pairs[:, 0]], values[self.constraints.pairs[:, 1]]
+
     def is_feasible(self, atoms: FloatArray) -> BoolArray:
         """Whether each atom keeps every row, up to rounding."""
         room, kept = 1 + SETTINGS.tolerance.constraint, np.ones(len(atoms), dtype=bool)
-        one, other = self.constraints.evaluate(atoms)
+        one, other = self._evaluate(atoms)
         for more, less, most in ((one, other, self.limits[0]), (other, one, self.limits[1])):
             asked = np.isfinite(most)
             kept &= (more[asked] <= room * most[asked, None] * less[asked]).all(axis=0)
@@ -211,7 +216,7 @@ class Problem:
         the prior's share that its row is met with, and 1 − δ would have rounded it.
         """
         needed = np.zeros(len(distributions))
-        here, there = self.constraints.evaluate(self.prior[None, :]), self.constraints.evaluate(distributions)
+        here, there = self._evaluate(self.prior[None, :]), self._evaluate(distributions)
         for one, other in ((0, 1), (1, 0)):
             asked = np.isfinite(self.limits[one])
             most = self.limits[one][asked, None]

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from privacyfunnel.arrays import FloatArray, IntArray
+from privacyfunnel.arrays import FloatArray, IntArray, sparse
 from privacyfunnel.designs.methods import (
     DEFAULT_METHOD,
     Effort,
@@ -166,12 +166,17 @@ class CountingError:
     most: float  # off at most, with a probability of `LEVEL`
 
 
+MOST_CHANCES = 1 << 20  # of values to show a label, by which errors of counting are computed
+
+
 def counting_error(sealed: SealedProtocol, joint: Joint, rows: int) -> CountingError | None:
     """How far off whoever counts the values in a table of so many rows is; None where sets of values stand there.
 
-    A share that is shown with probability f on average deviates by a variance of at most f (1 − f) / rows.
+    Given the table, the share of rows that show a value has the variance Σ p_x Q_x (1 − Q_x) / rows, where Q_x is the
+    chance that x shows it; f (1 − f) / rows at most, where chances are not listed and f is its mean.
     """
     z, found = NormalDist().inv_cdf((1 + LEVEL) / 2), []
+    listed = sealed.mechanism.explicit_protocol(MOST_CHANCES)
     shares, parts = sealed.mechanism.output_shares(joint), sealed.mechanism.parts
     likely: Sequence[IntArray | None] = [outcome.likely for outcome in sealed.outcomes] or [None] * len(parts)
     for part, codes, (values, p, f) in zip(parts, likely, shares, strict=True):
@@ -183,7 +188,12 @@ def counting_error(sealed: SealedProtocol, joint: Joint, rows: int) -> CountingE
             at = [place[name[i]] for name in part.names] if codes is None else codes[:, i]
             shown = np.bincount(at, f, minlength=len(place))
             off = shown - np.bincount(values[:, i], p, minlength=len(place))
-            most = np.abs(off) + z * np.sqrt(np.maximum(shown * (1 - shown), 0.0) / rows)
+            spread = np.maximum(shown * (1 - shown), 0.0)
+            if listed is not None and listed.channel.shape[0] == joint.a:
+                chances = sparse.csc_array((np.ones(len(at)), at, np.arange(len(at) + 1)), (len(place), len(at)))
+                shows = (listed.channel @ chances.T).toarray()
+                spread = joint.p_x @ (shows * (1 - shows))
+            most = np.abs(off) + z * np.sqrt(np.maximum(spread, 0.0) / rows)
             worst = int(most.argmax())
             found.append(CountingError(column.name, column.labels[worst], float(off[worst]), float(most[worst])))
     return max(found, key=lambda each: each.most, default=None)

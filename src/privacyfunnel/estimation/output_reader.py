@@ -16,13 +16,14 @@ from privacyfunnel.estimation.observation import Cells, ChannelModel, Observatio
 from privacyfunnel.mechanisms.mechanism import Mechanism
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.release.published_table import PublishedTable
-from privacyfunnel.tables.readers.column_selection import TableWrapper, select_columns, select_expression
+from privacyfunnel.tables.readers.column_selection import select_columns, select_expression
+from privacyfunnel.tables.readers.formats import TableWrapper
 
 if TYPE_CHECKING:
     import polars as pl
 
     from privacyfunnel.release.output_layout import OutputLayout
-    from privacyfunnel.tables.readers.column_selection import Table
+    from privacyfunnel.tables.readers.formats import Table
 
 Group = tuple[str, ...]  # the label of each kept column
 LARGEST_CHANNEL = 4 * 10**6  # entries: values × outputs; beyond it estimates take minutes

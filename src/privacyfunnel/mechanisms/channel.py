@@ -37,7 +37,6 @@ from privacyfunnel.arrays import (
 )
 from privacyfunnel.errors import DistributionError, ProtocolFileError, SizeError
 from privacyfunnel.mechanisms.alias_tables import AliasTables, AliasTablesByWidth, sample
-from privacyfunnel.mechanisms.draw_tally import ChannelTally
 from privacyfunnel.mechanisms.exact_arithmetic import (
     NO_LEAK,
     WORKED_ON,
@@ -51,6 +50,7 @@ from privacyfunnel.mechanisms.mechanism import (
     BITS,
     LARGEST_TABLE,
     UNIT,
+    ChannelTally,
     Mechanism,
     OutputPart,
     check_table_size,

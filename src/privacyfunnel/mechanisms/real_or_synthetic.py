@@ -37,9 +37,8 @@ from numpy.typing import NDArray
 
 from privacyfunnel.arrays import BoolArray, FloatArray, IntArray, Matrix, WordArray, freeze
 from privacyfunnel.errors import DistributionError, ParameterError, ProtocolFileError, SizeError, SolverError
-from privacyfunnel.mechanisms.draw_tally import DrawTally
 from privacyfunnel.mechanisms.exact_arithmetic import ExactLeak, exp_below
-from privacyfunnel.mechanisms.mechanism import DescribableProtocol, Mechanism
+from privacyfunnel.mechanisms.mechanism import DescribableProtocol, DrawTally, Mechanism
 from privacyfunnel.mechanisms.sampling import KeyStream, RandomWords
 from privacyfunnel.model.comparisons import Comparisons, float_below
 from privacyfunnel.model.credal.credal_sets import CredalSets

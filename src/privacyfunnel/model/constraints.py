@@ -159,13 +159,8 @@ class LinearConstraints:
         """Both, as plain arrays."""
         return dense(self.numerators), dense(self.denominators)
 
-    def evaluate(self, posteriors: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """L_E·v and L_F·v for every pair and every row v, (n, k) each."""
-        values = np.asarray(self._fast_functionals @ posteriors.T)
-        return values[self.pairs[:, 0]], values[self.pairs[:, 1]]
-
     @cached_property
-    def _fast_functionals(self) -> Matrix:
+    def fast_functionals(self) -> Matrix:
         """The functionals, as a plain array where they are hardly sparse, and sparse where they are hardly filled."""
         k, d = self.functionals.shape
         filled = int(np.count_nonzero(self.functionals) if self._is_dense else self.functionals.nnz)

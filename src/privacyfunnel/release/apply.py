@@ -37,7 +37,7 @@ from privacyfunnel.tables.readers.table_files import TableSource
 
 if TYPE_CHECKING:
     from privacyfunnel.release.row_sampler import RowSampler
-    from privacyfunnel.tables.readers.column_selection import Table
+    from privacyfunnel.tables.readers.formats import Table
 
 MODEL_PROMISE = "the promise is about the published model, whatever these rows are"
 

@@ -33,7 +33,7 @@ from privacyfunnel.tables.coding.merges import Merge
 if TYPE_CHECKING:
     from privacyfunnel.tables.coding.encoding import Chunk, Encoding
     from privacyfunnel.tables.coding.row_hashes import RowIds
-    from privacyfunnel.tables.readers.column_selection import Table
+    from privacyfunnel.tables.readers.formats import Table
 
 
 @dataclass(frozen=True, slots=True)

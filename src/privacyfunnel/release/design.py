@@ -50,7 +50,7 @@ from privacyfunnel.tables.readers.table_files import TableSource
 if TYPE_CHECKING:
     from privacyfunnel.designs.interface import Progress
     from privacyfunnel.tables.coding.encoding import Encoding
-    from privacyfunnel.tables.readers.column_selection import Table
+    from privacyfunnel.tables.readers.formats import Table
 
 BESIDE_KEPT = ("optimal", "randomised-response", "conditional-reporting")  # see kept columns
 ROUNDING = 1e-9  # relative: gaps that differ by less are the same
@@ -191,7 +191,7 @@ def design_file(
 
     from privacyfunnel.atomic_files import atomic_file, check_target, ensure_folder
     from privacyfunnel.release.ledger.ledger_file import Ledger, ledger_path
-    from privacyfunnel.release.ledger.noise_draws import noise_counts, record_noise
+    from privacyfunnel.release.ledger.repeats import noise_counts, record_noise
     from privacyfunnel.release.release_files import codebook, codebook_name
     from privacyfunnel.tables.writers.table_writer import write_batches
 

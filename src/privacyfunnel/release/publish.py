@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 
     from privacyfunnel.tables.coding.bins import Bins
     from privacyfunnel.tables.coding.merges import Merge
-    from privacyfunnel.tables.readers.column_selection import Table
-    from privacyfunnel.tables.readers.formats import TextFormat
+    from privacyfunnel.tables.readers.formats import Table, TextFormat
     from privacyfunnel.tables.readers.table_files import TableSource
 
 T = TypeVar("T")

@@ -33,8 +33,7 @@ from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.protocols.channel_protocol import NEGLIGIBLE
 from privacyfunnel.names import unique_label
-from privacyfunnel.tables.readers.column_selection import Table
-from privacyfunnel.tables.readers.formats import STEM, TABLES
+from privacyfunnel.tables.readers.formats import STEM, TABLES, Table
 from privacyfunnel.tables.readers.table_files import PartsTable, check_output, check_suffix, table_suffix
 
 if TYPE_CHECKING:

@@ -241,8 +241,7 @@ def sanitise_file(
     written or recorded: the release says what it would be.
     """
     from privacyfunnel.release.ledger.ledger_file import Ledger, ledger_path
-    from privacyfunnel.release.ledger.noise_draws import noise_counts, record_noise
-    from privacyfunnel.release.ledger.repeats import ProtocolText, refuse_repeat
+    from privacyfunnel.release.ledger.repeats import ProtocolText, noise_counts, record_noise, refuse_repeat
     from privacyfunnel.release.publish import output_text_format, publish
     from privacyfunnel.release.release_contents import write_contents
 

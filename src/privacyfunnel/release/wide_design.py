@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from privacyfunnel.arrays import IntArray
+from privacyfunnel.designs.interface import CONDITIONED_WELL
 from privacyfunnel.designs.methods import AUTO, REAL_OR_SYNTHETIC
-from privacyfunnel.designs.optimal.problem_conversion import CONDITIONED_WELL
 from privacyfunnel.designs.wide.real_or_synthetic_design import (
     WideDesign,
     design_real_or_synthetic,

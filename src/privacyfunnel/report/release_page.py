@@ -26,7 +26,16 @@ from privacyfunnel.names import format_names
 from privacyfunnel.release.release import Release
 from privacyfunnel.release.release_files import CROISSANT, DCAT, README, REPORT
 from privacyfunnel.report import catalogue, statements
-from privacyfunnel.report.analyst import AnalystView, analyst_view, error_table, group_errors, shares_bars
+from privacyfunnel.report.analyst import (
+    AnalystView,
+    analyst_view,
+    change_bars,
+    changes,
+    error_table,
+    group_errors,
+    public_bars,
+    shares_bars,
+)
 from privacyfunnel.report.attacker import (
     AttackerView,
     annex_rows,
@@ -38,7 +47,6 @@ from privacyfunnel.report.attacker import (
     worst_sentence,
 )
 from privacyfunnel.report.bars import STYLE
-from privacyfunnel.report.changes import change_bars, changes, public_bars
 from privacyfunnel.report.cost_picture import LOOSE, cost_curve, costs_picture
 from privacyfunnel.report.statements import Occasion, to_sentence
 from privacyfunnel.report.summary_lines import believer

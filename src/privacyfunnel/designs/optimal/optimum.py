@@ -9,15 +9,8 @@ from types import MappingProxyType
 import numpy as np
 
 from privacyfunnel.arrays import one_blas_thread
-from privacyfunnel.designs.optimal.problem_conversion import (
-    LARGEST_DIVIDED,
-    LARGEST_PROBLEM,
-    Optimum,
-    Progress,
-    SolverRequest,
-    StopReason,
-    explain_skew,
-)
+from privacyfunnel.designs.interface import LARGEST_DIVIDED, LARGEST_PROBLEM
+from privacyfunnel.designs.optimal.problem_conversion import Optimum, Progress, SolverRequest, StopReason, explain_skew
 from privacyfunnel.designs.optimal.solvers import (
     maximise_information,
     minimise_balanced_error,

@@ -35,15 +35,6 @@ from privacyfunnel.model.protocols.channel_protocol import Protocol, posterior_l
 from privacyfunnel.model.protocols.sparse_protocol import SparseProtocol
 from privacyfunnel.model.uses.use import Information, Use
 
-LARGEST_PROBLEM = 5000  # inputs of an optimum; beyond that the atoms alone fill the memory …
-LARGEST_DIVIDED = 20_000  # … but for information by values alone, solved by blocks: the most that was ever measured
-PUBLISHED_WELL = 316  # values that a linear programme publishes directly, half a minute's work; it has their square
-MOST_PAIRS = 64  # of secret and value, for statistics by protocols that see both: beyond, nothing is proved in time
-BLURRED = 1e-6  # ε below which shares that depend on the secret cannot be estimated from any table there is
-CONDITIONED_WELL = 300  # combinations of a domain file up to which they are listed, not real or synthetic
-CONDITIONED_AT_ALL = 1200  # inputs up to which the best for statistics is sought; beyond, a step outlasts short limits
-
-
 Progress = Callable[[float, float], None]  # called with the value and the bound so far
 
 
@@ -153,7 +144,7 @@ def build_problem(
 
 def _ratio_at_prior(rows: LinearConstraints, prior: FloatArray) -> float:
     """The largest ratio that is compared at the prior; 1 but for rounding where no column is kept."""
-    one, other = rows.evaluate(prior[None, :])
+    one, other = np.asarray(rows.fast_functionals @ prior[:, None])[rows.pairs.T]
     ratios = [
         np.divide(n, d, out=np.ones_like(n), where=(d > 0) & np.isfinite(scale)[:, None])
         for n, d, scale in ((one, other, rows.either_scale[:, 0]), (other, one, rows.either_scale[:, 1]))

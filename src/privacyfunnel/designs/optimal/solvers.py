@@ -21,14 +21,10 @@ import numpy as np
 
 from privacyfunnel.arrays import FloatArray, IntArray, is_sparse_enough
 from privacyfunnel.designs.baselines import conditional_reporting
+from privacyfunnel.designs.interface import BLURRED, CONDITIONED_AT_ALL, LARGEST_PROBLEM, MOST_PAIRS, PUBLISHED_WELL
 from privacyfunnel.designs.optimal.problem_conversion import (
-    BLURRED,
-    CONDITIONED_AT_ALL,
     LARGEST_EPSILON,
-    LARGEST_PROBLEM,
     LARGEST_SLIVER_BITS,
-    MOST_PAIRS,
-    PUBLISHED_WELL,
     RAREST_OUTPUT,
     UNSEEN_BESIDE,
     Optimum,

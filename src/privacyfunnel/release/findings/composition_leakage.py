@@ -30,7 +30,7 @@ from privacyfunnel.tables.coding.bins import Bins
 from privacyfunnel.tables.coding.merges import Merge
 
 if TYPE_CHECKING:
-    from privacyfunnel.tables.readers.column_selection import Table
+    from privacyfunnel.tables.readers.formats import Table
 
 MOST_CHANCES = 2**21  # pairs of a record and what it can become in all releases together that are gone through
 MOST_LOOKS = 2**26  # chances gone through for all sets of columns that someone may know: a minute or two

@@ -12,7 +12,7 @@ from privacyfunnel.errors import ParameterError, TableError
 from privacyfunnel.names import shortest_text
 from privacyfunnel.tables.coding.bins import Bins, Grouping
 from privacyfunnel.tables.coding.grouping_rules import MOST_GROUPED, PARTS, ByDate, Ends, Prefix, ValueMap
-from privacyfunnel.tables.readers.text_encoding import detect_delimiter, detect_encoding, open_text
+from privacyfunnel.tables.readers.formats import detect_delimiter, detect_encoding, open_text
 
 
 def parse_bin(text: str) -> Bins:

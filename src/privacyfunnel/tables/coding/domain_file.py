@@ -31,7 +31,7 @@ from privacyfunnel.tables.coding.known_domain import encode_known
 from privacyfunnel.tables.coding.normalisation import normalise_bins
 from privacyfunnel.tables.coding.quantiles import number_ranges
 from privacyfunnel.tables.coding.row_hashes import RowIds
-from privacyfunnel.tables.readers.column_selection import Table
+from privacyfunnel.tables.readers.formats import Table
 
 MOST_DRAFT_LABELS = 1000  # of a column in a draft
 MOST_LABELS_OF_ONE = 20  # labels that may each be held by one row: small tables have such columns

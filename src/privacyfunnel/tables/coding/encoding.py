@@ -38,8 +38,8 @@ from privacyfunnel.tables.coding.merges import Merge, rules_by_column
 from privacyfunnel.tables.coding.normalisation import normalise_bins
 from privacyfunnel.tables.coding.quantiles import find_edges
 from privacyfunnel.tables.coding.row_hashes import Fingerprint, RowIds
-from privacyfunnel.tables.readers.column_selection import Table, categories_to_text, select_columns
-from privacyfunnel.tables.readers.formats import NumberFormat
+from privacyfunnel.tables.readers.column_selection import categories_to_text, select_columns
+from privacyfunnel.tables.readers.formats import NumberFormat, Table
 
 KEPT_BYTES = 1 << 28  # of codes that are kept between the two readings of a table
 CHUNK_ROWS = 1 << 18  # rows that are coded together

@@ -26,7 +26,7 @@ from privacyfunnel.tables.coding.contingency import CellCounter, Contingency, co
 from privacyfunnel.tables.coding.encoding import column_coders
 from privacyfunnel.tables.coding.merges import Merge, rules_by_column
 from privacyfunnel.tables.coding.normalisation import normalise_bins
-from privacyfunnel.tables.readers.column_selection import Table
+from privacyfunnel.tables.readers.formats import Table
 
 MOST_COUNTED = 20_000  # different values of a column that are told apart; more are said to be more
 SHOWN = 4  # of the commonest values

@@ -32,7 +32,7 @@ from privacyfunnel.tables.coding.encoding import Encoding, column_coders, encode
 from privacyfunnel.tables.coding.merges import Merge, rules_by_column
 from privacyfunnel.tables.coding.normalisation import normalise_bins, normalise_codings
 from privacyfunnel.tables.coding.row_hashes import RowIds
-from privacyfunnel.tables.readers.column_selection import Table
+from privacyfunnel.tables.readers.formats import Table
 
 PROTOCOL = "the protocol"  # that knows the values of a table, unless a file lists them
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d)(?::(\d\d)(?:\.(\d+))?)?)?", re.ASCII)

@@ -16,8 +16,7 @@ from privacyfunnel.errors import ColumnError
 from privacyfunnel.hints import hint
 from privacyfunnel.tables.coding.bins import Bins, GroupedEntries, Grouping
 from privacyfunnel.tables.coding.coders import Coding
-from privacyfunnel.tables.readers.column_selection import Table, TableWrapper
-from privacyfunnel.tables.readers.formats import MISSING_TEXTS, NumberFormat
+from privacyfunnel.tables.readers.formats import MISSING_TEXTS, NumberFormat, Table, TableWrapper
 
 SHOWN_ROWS = 5  # rows that must hold a text before a message quotes it: fewer point at people
 SHOWN_LENGTH = 40  # characters of it

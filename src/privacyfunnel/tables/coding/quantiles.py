@@ -14,7 +14,7 @@ from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.errors import ColumnError
 from privacyfunnel.tables.coding.bins import Bins, round_down
 from privacyfunnel.tables.coding.coders import as_numbers
-from privacyfunnel.tables.readers.column_selection import Table
+from privacyfunnel.tables.readers.formats import Table
 
 MOST_POINTS = 1 << 20  # numbers that are sorted in memory
 

@@ -23,7 +23,8 @@ from privacyfunnel.arrays import IntArray
 from privacyfunnel.errors import ColumnError
 from privacyfunnel.names import validate_columns
 from privacyfunnel.tables.coding.coders import as_text
-from privacyfunnel.tables.readers.column_selection import Table, drop_name
+from privacyfunnel.tables.readers.column_selection import drop_name
+from privacyfunnel.tables.readers.formats import Table
 
 Entries = pl.Series | NDArray[np.unsignedinteger[Any]]
 

@@ -32,8 +32,7 @@ from privacyfunnel.tables.databases.drivers import (
     read_error,
     read_frames,
 )
-from privacyfunnel.tables.readers.column_selection import Table
-from privacyfunnel.tables.readers.formats import DEFAULT_TEXT_FORMAT, Dialect, NumberFormat, TextFormat
+from privacyfunnel.tables.readers.formats import DEFAULT_TEXT_FORMAT, Dialect, NumberFormat, Table, TextFormat
 
 if TYPE_CHECKING:
     import polars as pl

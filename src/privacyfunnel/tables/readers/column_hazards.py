@@ -15,7 +15,8 @@ from typing import Protocol, runtime_checkable
 import polars as pl
 
 from privacyfunnel.hints import hint
-from privacyfunnel.tables.readers.column_selection import Table, drop_name
+from privacyfunnel.tables.readers.column_selection import drop_name
+from privacyfunnel.tables.readers.formats import Table
 from privacyfunnel.tables.readers.persons import PersonTable
 
 MOST_ROWS = 1 << 18  # that are looked at: the first ones

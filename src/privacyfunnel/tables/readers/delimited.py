@@ -22,10 +22,13 @@ from privacyfunnel.tables.readers.column_selection import (
     select_columns,
     select_expression,
 )
-from privacyfunnel.tables.readers.formats import Dialect, NumberFormat, TextFormat, detect_decimal
-from privacyfunnel.tables.readers.text_encoding import (
+from privacyfunnel.tables.readers.formats import (
     HEAD,
     UTF_8,
+    Dialect,
+    NumberFormat,
+    TextFormat,
+    detect_decimal,
     detect_delimiter,
     detect_encoding,
     has_blank_end,

@@ -23,8 +23,8 @@ from privacyfunnel.tables.coding.bins import Bins
 from privacyfunnel.tables.coding.contingency import Contingency
 from privacyfunnel.tables.coding.encoding import contingency_from_counts, encode
 from privacyfunnel.tables.coding.merges import Merge
-from privacyfunnel.tables.readers.column_selection import Table, require_columns
-from privacyfunnel.tables.readers.formats import DEFAULT_TEXT_FORMAT, PLAIN_NUMBERS, NumberFormat, TextFormat
+from privacyfunnel.tables.readers.column_selection import require_columns
+from privacyfunnel.tables.readers.formats import DEFAULT_TEXT_FORMAT, PLAIN_NUMBERS, NumberFormat, Table, TextFormat
 from privacyfunnel.tables.readers.persons import PersonTable, reduce_to_persons
 from privacyfunnel.tables.writers.table_writer import rebuild_frame
 

@@ -18,8 +18,8 @@ from privacyfunnel.errors import ColumnError, ParameterError, TableError
 from privacyfunnel.hints import hint
 from privacyfunnel.names import unique_label, validate_columns
 from privacyfunnel.tables.coding.row_hashes import id_texts
-from privacyfunnel.tables.readers.column_selection import Table, TableWrapper, require_columns, select_columns
-from privacyfunnel.tables.readers.formats import TextFormat
+from privacyfunnel.tables.readers.column_selection import require_columns, select_columns
+from privacyfunnel.tables.readers.formats import Table, TableWrapper, TextFormat
 
 WHICH = ("first", "last")
 BATCH_ROWS = 1 << 17

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from privacyfunnel.atomic_files import atomic_file, check_target
 from privacyfunnel.errors import OutputError, TableError
-from privacyfunnel.tables.readers.column_selection import Table
 from privacyfunnel.tables.readers.formats import (
     AUTO_DETECT,
     DELIMITED,
@@ -30,13 +29,14 @@ from privacyfunnel.tables.readers.formats import (
     SUFFIXES,
     Dialect,
     NumberFormat,
+    Table,
     TextFormat,
 )
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from privacyfunnel.tables.readers.column_selection import Table
+    from privacyfunnel.tables.readers.formats import Table
 
 
 PATTERN = frozenset("*?[")

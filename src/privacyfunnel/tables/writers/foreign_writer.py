@@ -18,7 +18,7 @@ import polars as pl
 
 from privacyfunnel.atomic_files import atomic_file
 from privacyfunnel.errors import OutputError
-from privacyfunnel.tables.readers.column_selection import Table
+from privacyfunnel.tables.readers.formats import Table
 from privacyfunnel.tables.readers.table_files import match_suffix
 
 FOREIGN_OUTPUTS = (".xlsx", ".dta", ".sav")
