@@ -41,9 +41,8 @@ def publication_files(session: Session) -> tuple[TableFile, TableFile]:
     job = publication_job(session)
     if job is None:
         raise ParameterError("Nothing was published in this tab yet. Name the files instead.")
-    files = [path for path, _ in job.result.files]
-    protocol = next(path for path in files if path.name == "protocol.json")
-    return TableFile(protocol, protocol.name), TableFile(files[0], files[0].name)
+    protocol, table = job.result.protocol, job.result.table
+    return TableFile(protocol, protocol.name), TableFile(table, table.name)
 
 
 ANALYST_SLOTS = ("protocol", "sanitised")

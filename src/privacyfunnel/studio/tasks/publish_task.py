@@ -91,6 +91,8 @@ class PublishedFiles:
 
     lines: tuple[tuple[str, str], ...]  # the five of the command line
     files: tuple[tuple[str, str], ...]  # in the folder, and for whom each is
+    table: Path
+    protocol: Path
     report: Path
     not_promised: tuple[str, ...]
 
@@ -111,6 +113,8 @@ def publish(
     return PublishedFiles(
         lines=tuple(summary_lines(release)),
         files=tuple(_files(into)),
+        table=Path(release.table),
+        protocol=Path(release.protocol_file or into),
         report=into / OWNER / REPORT,
         not_promised=release.not_promised_to_owner,
     )
