@@ -76,22 +76,26 @@ sys.argv = ["privacyfunnel", *sys.argv[2:]]
 runpy.run_module("privacyfunnel", run_name="__main__")
 """
 
+# Started by a small process of its own: until it is replaced, a child counts with the memory of its parent.
+MEASURED = """
+import os, subprocess, sys
+process = subprocess.Popen([sys.executable, "-c", *sys.argv[1:]], stdout=subprocess.DEVNULL)
+_, status, used = os.wait4(process.pid, 0)
+print(used.ru_maxrss)
+sys.exit(os.waitstatus_to_exitcode(status))
+"""
+
 
 def frugal(*words: object) -> tuple[int, str, int]:
     """The command in a process that may not reserve much: its exit code, its sentence, and kB it used at most."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", LIMITED, str(ADDRESSES), *map(str, words)],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURED, LIMITED, str(ADDRESSES), *map(str, words)],
+        capture_output=True,
         text=True,
+        check=False,
         env={**os.environ, "POLARS_MAX_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
     )
-    assert process.stderr is not None
-    with process.stderr as told:
-        sentence = told.read()
-    _, status, used = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    return process.returncode, sentence, used.ru_maxrss
+    return done.returncode, done.stderr, int(done.stdout)
 
 
 Words = Callable[[Path, Path], list[object]]

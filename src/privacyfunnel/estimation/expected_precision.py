@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from privacyfunnel.arrays import FloatArray, IntArray, sparse
+from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.designs.methods import (
     DEFAULT_METHOD,
     Effort,
@@ -176,7 +176,8 @@ def counting_error(sealed: SealedProtocol, joint: Joint, rows: int) -> CountingE
     chance that x shows it; f (1 − f) / rows at most, where chances are not listed and f is its mean.
     """
     z, found = NormalDist().inv_cdf((1 + LEVEL) / 2), []
-    listed = sealed.mechanism.explicit_protocol(MOST_CHANCES)
+    law = sealed.mechanism
+    listed = law.observation() if law.lists_inputs and law.observation_size <= MOST_CHANCES else None
     shares, parts = sealed.mechanism.output_shares(joint), sealed.mechanism.parts
     likely: Sequence[IntArray | None] = [outcome.likely for outcome in sealed.outcomes] or [None] * len(parts)
     for part, codes, (values, p, f) in zip(parts, likely, shares, strict=True):
@@ -189,9 +190,8 @@ def counting_error(sealed: SealedProtocol, joint: Joint, rows: int) -> CountingE
             shown = np.bincount(at, f, minlength=len(place))
             off = shown - np.bincount(values[:, i], p, minlength=len(place))
             spread = np.maximum(shown * (1 - shown), 0.0)
-            if listed is not None and listed.channel.shape[0] == joint.a:
-                chances = sparse.csc_array((np.ones(len(at)), at, np.arange(len(at) + 1)), (len(place), len(at)))
-                shows = (listed.channel @ chances.T).toarray()
+            if listed is not None and listed.shape == (joint.a, len(at)):
+                shows = listed @ np.eye(len(place))[np.asarray(at)]
                 spread = joint.p_x @ (shows * (1 - shows))
             most = np.abs(off) + z * np.sqrt(np.maximum(spread, 0.0) / rows)
             worst = int(most.argmax())
