@@ -102,11 +102,13 @@ def test_the_report_is_for_its_owner_only_and_public_files_are_for_everybody(
 def test_pictures_with_exact_shares_are_for_their_owner_only(some: Path, tmp_path: Path) -> None:
     exact, noisy = tmp_path / "exact", tmp_path / "noisy"
     columns = {"secret": "income", "publish": "sex"}
-    for into, more in ((exact, []), (noisy, ["--prior=model", "--again"])):
+    for into, more in ((exact, []), (noisy, ["--prior=model", "--again", "--public-labels", "income,sex"])):
         assert run(*sanitise(some, into, *more, **columns)).returncode == 0
     for folder, release, original in (("holder", exact, []), ("analyst", noisy, []), ("owner", noisy, [some])):
         compared = [word for path in original for word in ("--original", path)]
-        done = run("estimate", release, "--into", tmp_path / folder, *compared, umask=0o022)
+        (tmp_path / folder).mkdir()
+        export = ["--export", tmp_path / folder / "rows.xlsx"]
+        done = run("estimate", release, "--into", tmp_path / folder, *export, *compared, umask=0o022)
         assert done.returncode == 0, done.stderr
     assert set(modes(tmp_path / "holder").values()) == {0o600}  # a mechanism made from exact shares shows them
     assert set(modes(tmp_path / "analyst").values()) == {0o644}

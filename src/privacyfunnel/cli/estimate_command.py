@@ -326,7 +326,8 @@ def _export(found: Estimates, sealed: SealedProtocol, table: Table, path: Path, 
     """The published rows for another program; beside them the estimates, where that holds several tables."""
     from privacyfunnel.tables.writers.foreign_writer import write_foreign
 
-    write_foreign(path, table, sealed.domain.label_orders, others={"estimates": found.to_tidy()}, force=force)
+    estimates, exact = {"estimates": found.to_tidy()}, not sealed.has_noisy_design
+    write_foreign(path, table, sealed.domain.label_orders, others=estimates, force=force, owner_only=exact)
     return path
 
 

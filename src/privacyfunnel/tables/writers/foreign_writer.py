@@ -38,13 +38,14 @@ def write_foreign(
     *,
     others: Mapping[str, pl.DataFrame] | None = None,
     force: bool = False,
+    owner_only: bool = False,
 ) -> None:
     """Write a table to a .xlsx, .dta or .sav file, whole or not at all; a workbook gets `others` as further sheets."""
     suffix = match_suffix(path, FOREIGN_OUTPUTS)
     if suffix is None:
         raise OutputError(f"Tables for other programs end in {', '.join(FOREIGN_OUTPUTS)}; '{path.name}' does not.")
     rows = pl.concat(list(table.batches(table.columns)))
-    with atomic_file(path, force=force) as beside:
+    with atomic_file(path, force=force, owner_only=owner_only) as beside:
         if suffix == ".xlsx":
             with beside.open("wb") as file:
                 _write_workbook(file, {"rows": rows, **(others or {})})
