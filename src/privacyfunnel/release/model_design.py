@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 LEAST_SHARE, LARGEST_SHARE = Fraction(1, 20), Fraction(1, 2)  # of the whole ε that p̃ gets …
 LEAST_SHARE_TO_FIND_LABELS = Fraction(3, 40)  # … where it finds labels …
 NOISE_A_CELL = 20  # … and within these so much that the noise is a tenth of the rows: 2 / ε_c a cell; …
+NOISE_A_SECRET = 113  # … and that a secret of n / 10 rows is no rare one: 4 standard deviations, 8 √(2 values) / ε_c; …
 MOST_FOR_CELLS = Fraction(1, 3)  # … no more than this unless it would be half of them (benchmarks one_column)
 ROWS_TO_FIND_LABELS = 2000  # over n: the ε_c at which a count of n / 50 shows that its label is no one's
 FOR_LABELS, MOST_FOR_LABELS = Fraction(1, 20), Fraction(1, 4)  # of the whole ε, where those of several are found …
@@ -222,12 +223,14 @@ class _Budget:
         """Whether all labels of a column are public."""
         return bool(coding.edges) or coding.column in self.public
 
-    def for_cells(self, cells: int, spent: Fraction = Fraction(0)) -> Fraction:
-        """ε for so many counts of labels that are public."""
+    def for_cells(self, secrets: int, values: int, spent: Fraction = Fraction(0)) -> Fraction:
+        """ε for the counts of so many secrets and values, whose labels are public."""
+        cells = secrets * values
         if self.fixed is not None:
             return self.fixed / self.parts - spent
         most = max(MOST_FOR_CELLS, min(LARGEST_SHARE, Fraction(4 * cells, self.rows) / (self.total / self.parts)))
-        return self._between(LEAST_SHARE, Fraction(NOISE_A_CELL * cells, self.rows), most)
+        wanted = max(NOISE_A_CELL * cells, math.ceil(NOISE_A_SECRET * math.sqrt(values)))
+        return self._between(LEAST_SHARE, Fraction(wanted, self.rows), most)
 
     @property
     def for_counts_and_labels(self) -> Fraction:
@@ -250,7 +253,7 @@ class _Budget:
 
 def _count_given(table: Contingency, budget: _Budget, noise: Noise) -> _NoisyTable:
     """Noise on every cell of a domain that is given."""
-    epsilon = budget.for_cells(table.weights.size)
+    epsilon = budget.for_cells(*table.weights.shape)
     cells, variance = _noisy(table.weights, noise(epsilon / 2), budget)
     return _NoisyTable(table, cells, variance, table.secret_labels, epsilon, Fraction(0))
 
@@ -307,7 +310,7 @@ def _find_several(table: Contingency, budget: _Budget, noise: Noise, fewest: Map
         codings.append(_show(coding, columns, counted[found].sum(axis=0), others, budget)[0])
         rows |= found
     coarse = table.recode(_product(codings))
-    epsilon = budget.for_cells(coarse.weights[rows].size, for_labels)
+    epsilon = budget.for_cells(*coarse.weights[rows].shape, for_labels)
     cells, variance = _noisy(coarse.weights[rows], noise(epsilon / 2), budget)
     spent = epsilon + for_labels
     return _NoisyTable(coarse, cells, variance, _labels(table, rows), spent, budget.delta)
