@@ -61,3 +61,9 @@ def test_a_refusal_after_noise_was_drawn_says_that_it_counts(tmp_path: Path) -> 
     counts = "Noise was drawn, and counts: the next run needs --again; --try draws none that counts."
     refused([*words, tmp_path / "out"], "ParameterError", "A published model needs more rows", counts)
     refused([*words, tmp_path / "out"], "LedgerError", "Noise was drawn for the counts of these rows before, once")
+
+
+def test_no_noise_refuses_a_small_table_whose_labels_are_public() -> None:
+    rows = pl.DataFrame({"illness": ["flu", "none", "none", "none"] * 200, "town": ["Bruges", "Ghent"] * 400})
+    for seed in range(20):  # one of them was refused when counts got a tenth of ε
+        assert made(rows, public_labels=["illness", "town"], seed=seed).certified_total <= 1
