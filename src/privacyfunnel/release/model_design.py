@@ -253,7 +253,7 @@ class _Budget:
 
 def _count_given(table: Contingency, budget: _Budget, noise: Noise) -> _NoisyTable:
     """Noise on every cell of a domain that is given."""
-    epsilon = budget.for_cells(*table.weights.shape)
+    epsilon = budget.for_cells(len(table.weights), table.weights.shape[1])
     cells, variance = _noisy(table.weights, noise(epsilon / 2), budget)
     return _NoisyTable(table, cells, variance, table.secret_labels, epsilon, Fraction(0))
 
@@ -310,7 +310,7 @@ def _find_several(table: Contingency, budget: _Budget, noise: Noise, fewest: Map
         codings.append(_show(coding, columns, counted[found].sum(axis=0), others, budget)[0])
         rows |= found
     coarse = table.recode(_product(codings))
-    epsilon = budget.for_cells(*coarse.weights[rows].shape, for_labels)
+    epsilon = budget.for_cells(int(rows.sum()), coarse.weights.shape[1], for_labels)
     cells, variance = _noisy(coarse.weights[rows], noise(epsilon / 2), budget)
     spent = epsilon + for_labels
     return _NoisyTable(coarse, cells, variance, _labels(table, rows), spent, budget.delta)
