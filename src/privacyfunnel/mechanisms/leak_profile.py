@@ -17,7 +17,7 @@ integer. From it follow, as fractions:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cmp_to_key
 from typing import Any
@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privacyfunnel.formatting import format_factor, format_percent, format_places
 from privacyfunnel.mechanisms.exact_arithmetic import log_above
 from privacyfunnel.mechanisms.mechanism import Mechanism
 from privacyfunnel.model.each_secret import split_columns
@@ -46,19 +47,18 @@ class LeakProfile:
     security: Fraction  # Bayes security, over all priors
     pair: tuple[str, str]  # the two values that are told apart best
     trade_off: tuple[tuple[Fraction, Fraction], ...]  # (α, f(α)) at the corners, α rising
-    text: str = field(init=False)  # in a sentence
 
-    def __post_init__(self) -> None:
-        factors = ", ".join(
-            f"×{np.exp(size):.3g} for {float(100 * share):g} %"
-            for share, size in zip(PEOPLE, self.quantiles, strict=True)
+    @property
+    def text(self) -> str:
+        """In a sentence, every figure rounded outwards."""
+        factors = (f"×{format_factor(size)}" for size in self.quantiles)
+        most = dict(zip(factors, map(format_percent, map(float, PEOPLE)), strict=True))  # of people, for each factor
+        spread = ", ".join(f"{factor} for {share}" for factor, share in most.items())
+        guess = f"{format_percent(float(self.before))} of cases before and {format_percent(float(self.after), up=True)}"
+        return (
+            f"beliefs about {self.secret} move by at most {spread} of people; the best guess is right in {guess} after; Bayes "
+            f"security {format_places(float(self.security), 3, down=True)} ({self.pair[0]} against {self.pair[1]})"
         )
-        text = (
-            f"beliefs about {self.secret} move by at most {factors} of people; the best guess is right in "
-            f"{float(100 * self.before):.3g} % of cases before and {float(100 * self.after):.3g} % after; Bayes "
-            f"security {float(self.security):.3f} (between {self.pair[0]} and {self.pair[1]})"
-        )
-        object.__setattr__(self, "text", text)
 
     def to_dict(self) -> dict[str, Any]:
         """As one object of JSON; an infinite leak is null."""
