@@ -55,9 +55,10 @@ class LeakProfile:
         most = dict(zip(factors, map(format_percent, map(float, PEOPLE)), strict=True))  # of people, for each factor
         spread = ", ".join(f"{factor} for {share}" for factor, share in most.items())
         guess = f"{format_percent(float(self.before))} of cases before and {format_percent(float(self.after), up=True)}"
+        security = format_places(float(self.security), 3, down=True)
         return (
-            f"beliefs about {self.secret} move by at most {spread} of people; the best guess is right in {guess} after; Bayes "
-            f"security {format_places(float(self.security), 3, down=True)} ({self.pair[0]} against {self.pair[1]})"
+            f"beliefs about {self.secret} move by at most {spread} of people; the best guess is right in {guess} "
+            f"after; Bayes security {security} ({self.pair[0]} against {self.pair[1]})"
         )
 
     def to_dict(self) -> dict[str, Any]:
