@@ -230,7 +230,7 @@ class Searches:
 class Proofs:
     """Branch and bound and its relaxations."""
 
-    most_in_vain: int = 3 * 10**6  # boxes that raise no bound, without a time limit [sensitivity: within 1 %]
+    longest: float = 120.0  # nominal seconds of one proof without a time limit [sensitivity: within 1 %]
     many_open: int = 1 << 18  # open boxes; beyond, depth first [memory]
     polish_starts: int = 16  # solutions from which descents start [polished_solutions: ldp-10x50 time +500 % without]
     batch_atoms: int = 64  # atoms kept of a batch [polished_solutions: ldp-10x50]
