@@ -111,7 +111,7 @@ def audit(
     """
     from privacyfunnel.audits.public_audit import refuse_altered
     from privacyfunnel.errors import ParameterError
-    from privacyfunnel.release.release_files import find_table
+    from privacyfunnel.tables.readers.table_files import find_table
 
     spec = build_spec(str(protocol) if matrix else table, given)
     if matrix is None:

@@ -108,8 +108,7 @@ def estimate(
     from privacyfunnel.errors import ParameterError
     from privacyfunnel.mechanisms.protocol_file import find_protocol
     from privacyfunnel.mechanisms.signatures import load_signed_protocol
-    from privacyfunnel.release.release_files import find_table
-    from privacyfunnel.tables.readers.table_files import open_table
+    from privacyfunnel.tables.readers.table_files import find_table, open_table
 
     spec = build_spec(None, given)
     into, force = spec.into, spec.force
@@ -194,8 +193,7 @@ def _estimate_earlier(sealed: SealedProtocol, against: Path, dialect: Dialect, h
     from privacyfunnel import estimation
     from privacyfunnel.mechanisms.protocol_file import find_protocol
     from privacyfunnel.mechanisms.sealing import SealedProtocol
-    from privacyfunnel.release.release_files import find_table
-    from privacyfunnel.tables.readers.table_files import open_table
+    from privacyfunnel.tables.readers.table_files import find_table, open_table
 
     if against.is_dir() and find_protocol(against).exists():
         sealed = SealedProtocol.load(find_protocol(against))

@@ -34,7 +34,7 @@ from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.protocols.channel_protocol import NEGLIGIBLE
 from privacyfunnel.names import unique_label
-from privacyfunnel.tables.readers.formats import STEM, TABLES, Table
+from privacyfunnel.tables.readers.formats import STEM, Table
 from privacyfunnel.tables.readers.table_files import PartsTable, check_output, check_suffix, table_suffix
 
 if TYPE_CHECKING:
@@ -193,18 +193,6 @@ def _refuse_own_input(inputs: Sequence[Path], into: Path) -> None:
 
 
 # -- releases that are there -----------------------------------------------------------------------------------------
-
-
-def find_table(path: str | Path) -> Path:
-    """The sanitised table that is meant: the file itself, or that of a release by its folder, or by an older name."""
-    path = Path(path)
-    folder = path if path.is_dir() else path.parent
-    names = TABLES if path.is_dir() else (path.name,) if path.name in TABLES and not path.exists() else ()
-    for each in (folder, folder / PUBLIC, folder.parent / PUBLIC):
-        for name in names:
-            if (each / name).exists():
-                return each / name
-    return path
 
 
 def altered_files(public: Path) -> list[str]:
