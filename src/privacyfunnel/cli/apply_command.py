@@ -84,6 +84,7 @@ def content(found: Applied) -> dict[str, Any]:
         if found.signer is None
         else {"fingerprint": found.signer.fingerprint, "asked_for": found.signer.asked_for},
         "table": str(found.table),
+        "into_table": found.spec.into_table,
         "protocol": str(found.protocol_file),
     }
 

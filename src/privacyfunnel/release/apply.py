@@ -234,7 +234,7 @@ def apply_file(
     text, signer = read_signed_text(protocol, signed_by=spec.signed_by)
     sealed = _prove(SealedProtocol.from_text(text, str(protocol)))
     table = source.open(spec.dialect)
-    place = Destination.of_rows(table, into, force=spec.force)
+    place = Destination.of_rows(table, spec)
     for given, what in ((source.file, "the table"), (protocol, "the protocol")):
         if given is not None and into.exists() and into.samefile(given):
             raise OutputError(f"'{into}' is {what} itself and must not be overwritten. Name another file.")
