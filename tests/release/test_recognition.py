@@ -150,4 +150,4 @@ def test_noise_of_a_design_that_was_refused_or_replaced_counts_and_that_of_a_see
             design_file(ward, spec)
     refused(["design", *private(ward, tmp_path / "one.json")], "LedgerError", "before, once")
     told("design", *private(ward, tmp_path / "one.json", "--again"))
-    refused(["design", *private(ward, tmp_path / "one.json", "--force")], "LedgerError", "before, 2 times", "ε = 1.5 together")
+    refused(["design", *private(ward, tmp_path / "one.json", "--force")], "LedgerError", "before, 2 times", "ε = 1.5")
