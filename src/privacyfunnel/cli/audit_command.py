@@ -85,13 +85,13 @@ def audit(
     given: Given,
     domain: Annotated[
         Path | None,
-        typer.Option("--domain", help="The domain.json of a private design, which says how its secrets are called."),
+        typer.Option("--domain", help="The domain.json of the design: the labels of its secrets."),
     ] = None,
     draws: Annotated[
         int | None,
         typer.Option(
             "--draws",
-            help="Also run sanitise itself until so many rows are drawn, and look from outside whether they keep it.",
+            help="Also run sanitise until so many rows are drawn, and test the promise on them as a black box.",
             min=1,
             metavar="N",
         ),

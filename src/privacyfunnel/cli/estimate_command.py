@@ -45,7 +45,7 @@ class Target(StrEnum):
 def estimate(
     protocol: Annotated[Path, typer.Argument(readable=False, help="The folder of a release, or its protocol.json.")],
     sanitised: Annotated[
-        Path | None, typer.Argument(readable=False, help="The sanitised table. Left out: that of the folder.")
+        Path | None, typer.Argument(readable=False, help="The sanitised table. Default: the folder's.")
     ] = None,
     *,
     by: Annotated[
@@ -56,7 +56,7 @@ def estimate(
         typer.Option("--columns", help="What to tabulate: a column, or a,b for the two together. Repeat for more."),
     ] = None,
     method: Annotated[
-        EstimationMethod | None, typer.Option("--method", help="Left out: one whose intervals cover.")
+        EstimationMethod | None, typer.Option("--method", help="Default: one whose intervals cover.")
     ] = None,
     level: Annotated[float, typer.Option("--level", help="How often intervals should cover.")] = 0.95,
     target: Annotated[
