@@ -112,6 +112,7 @@ class ReleaseSpec:
     domain: Any = None
     public_labels: Names = ()
     zeros: Any = None
+    model_table: Any = None
     design_noise: str = "own"
 
     table: Any = None
