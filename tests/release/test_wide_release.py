@@ -1,6 +1,5 @@
 """Many columns: real files through the real command line, from a table to its public folder and back."""
 
-import re
 import subprocess
 import sys
 from functools import cache
@@ -341,37 +340,6 @@ def test_impossible_combinations_that_no_model_can_have_are_refused(
         assert part in str(caught.value)
     with pytest.raises(ParameterError, match="under a published model"):
         design(people(), spec(zeros=tmp_path / "zeros.csv", prior="table"))
-
-
-def test_a_model_may_come_from_a_differentially_private_table_and_then_from_nothing_else(tmp_path: Path) -> None:
-    columns = ["sex", "race", "relationship"]
-    table = FrameTable.from_native(people())
-    asked = {"publish": columns, "domain": draft_domain(table, ["income", *columns]), "design_epsilon": 0.5}
-    others = people().select("income", *columns).sample(4000, seed=8, shuffle=True)
-    others.write_csv(tmp_path / "synthetic.csv")
-    trees = []
-    for rows in (people(), people().with_columns(income=people()["income"].shuffle(seed=3))):
-        made = design(rows, spec(**asked, model_table=tmp_path / "synthetic.csv"))
-        assert isinstance(made.model, WideModel)
-        assert [float(made.model.epsilon), float(made.model.delta), made.promise.epsilon] == [0.5, 0.0, 2.5]
-        trees.append(made.model.tree.to_json())
-    assert trees[0] == trees[1]
-    shares = np.array(trees[0]["shares"]) / 2**32
-    assert abs(shares.max() - (others["income"] == "<=50K").sum() / 4000) < 0.01
-    with pytest.raises(ParameterError, match="with which that table was made"):
-        spec(publish=columns, model_table=tmp_path / "synthetic.csv")
-
-
-def test_what_can_be_promised_in_place_of_srlip_is_said_and_works(tmp_path: Path) -> None:
-    people().write_csv(tmp_path / "people.csv")
-    words = ["--secret", "income", "--publish", ",".join(COLUMNS), "-e", "3", "--public-labels", "education,workclass"]
-    command = ["sanitise", tmp_path / "people.csv", *words, "--into", tmp_path / "out", "--again"]
-    done = run(*command, "--promise", "srlip")
-    assert done.returncode == 2
-    advice = re.search(r"\((--promise lip --known \w+)\)", " ".join(done.stderr.split()))
-    assert advice is not None, done.stderr
-    done = run(*command, *advice[1].split())
-    assert done.returncode == 0, done.stderr
 
 
 TEXTS = pl.format("text {}", pl.int_range(pl.len()) % 2500)
