@@ -157,7 +157,8 @@ def _fit_table(noisy: _NoisyTable, budget: _Budget, secret: str) -> TableModel:
     """p̃ of one secret from its counts with noise; rare values are one group."""
     groups = pool_secrets(noisy.cells.sum(axis=1), noisy.variance.sum(axis=1), budget.rows)
     if len(groups) < 2:
-        raise _few_rows(f"all values of {secret} are rare, or all but one", _enough(budget, noisy.cells.size))
+        why = f"all values of {secret} are rare, or all but one"
+        raise _few_rows(why, _enough(budget, noisy.cells.size), secret)
     counts = noisy.count_groups(groups)
     return TableModel(
         weights=fit_groups(counts, budget.rows if noisy.delta else None),
@@ -401,7 +402,8 @@ def _show(coding: Coding, kept: BoolArray, totals: IntArray, others: bool, budge
         return shown, np.arange(last + 1) < last
     labels = tuple(label for label, stays in zip(coding.labels, kept, strict=True) if stays)
     if len(labels) + others < 2:
-        raise _few_rows(f"no values of '{coding.column}' have enough rows to be named through noise", _enough(budget))
+        why = f"no values of '{coding.column}' have enough rows to be named through noise"
+        raise _few_rows(why, _enough(budget), coding.column)
     missing = None
     if coding.missing is not None and kept[coding.missing]:
         missing = labels.index(coding.labels[coding.missing])
@@ -432,9 +434,9 @@ def _enough(budget: _Budget, cells: int = 0) -> str:
     return f"Try {larger}{float(f'{rows:.2g}'):,.0f} rows"
 
 
-def _few_rows(why: str, enough: str) -> ParameterError:
+def _few_rows(why: str, enough: str, column: str = "COLUMN") -> ParameterError:
     return ParameterError(
         f"A published model needs more rows, a larger ε or fewer values: {why}. {enough}, name values that are public "
-        f"knowledge ({hint('public_labels', 'COLUMN')}), or use {hint('prior', 'table')}, whose mechanism is for your "
+        f"knowledge ({hint('public_labels', column)}), or use {hint('prior', 'table')}, whose mechanism is for your "
         "eyes only."
     )

@@ -9,7 +9,6 @@ from typing import Any
 
 from privacyfunnel.arrays import IntArray
 from privacyfunnel.atomic_files import atomic_file
-from privacyfunnel.designs.curve import Point
 from privacyfunnel.formatting import (
     facts_html,
     format_epsilon,
@@ -109,11 +108,6 @@ class Release(PublishedTable):
     def rows_alone(self) -> UseValue | None:
         """The value for these rows alone, where the population was promised unasked."""
         return self.design.rows_alone
-
-    @property
-    def known(self) -> tuple[Point, ...]:
-        """The points of a trade-off curve that are solved already."""
-        return () if self.design.point is None else (self.design.point,)
 
     @property
     def kept(self) -> tuple[str, ...]:
@@ -253,13 +247,13 @@ class Release(PublishedTable):
             most = f", up to ε = {format_epsilon(self.known_values_leak)}" if to_owner else ""
             found.append(
                 f"This protocol reads {secret}. Whoever already knows a person's {columns} may learn {secret} from "
-                f"the published record{most}; {promise.name} does not cover them, SRLIP does."
+                f"the published record{most}; {hint('promise', 'srlip')} covers them."
             )
         elif len(domain.attributes) > 1 and not promise.guards_known_attributes:
-            way = hint("promise", "srlip") if self.sealed.mechanism.lists_inputs else hint("known")
+            listed = self.sealed.mechanism.lists_inputs
             found += [
-                f"A neighbour who knows a person's {at.name} may learn any amount about their {secret}; {way} covers "
-                "neighbours."
+                f"A neighbour who knows a person's {at.name} may learn any amount about their {secret}; "
+                f"{hint('promise', 'srlip') if listed else hint('known', at.name)} covers neighbours."
                 for at in domain.attributes
                 if at.name not in promise.known_columns
             ][:1]

@@ -193,7 +193,7 @@ def fit_wide(table: Contingency, spec: ReleaseSpec) -> FittedWideModel:
             coded, epsilon, total, noise_source(spec), (secrets_given, kinds), spec.impossible_pairs, spec.known
         )
     except FewRowsError as error:
-        raise _few_rows_error(str(error), rows, total) from None
+        raise _few_rows_error(str(error), rows, total, error.columns) from None
     model = WideModel(
         tree=fit.tree, groups=fit.groups, rest=fit.rest, rows=rows, epsilon=epsilon, delta=fit.delta, total=total
     )
@@ -289,10 +289,10 @@ def _map_labels(table: Contingency, codings: Sequence[Coding], becomes: Sequence
     return Contingency(weights, table.secret, Variable(tuple(codings), combos))
 
 
-def _few_rows_error(why: str, rows: int, total: Fraction) -> ParameterError:
-    more = math.ceil(2 * float(total) * 10) / 10
+def _few_rows_error(why: str, rows: int, total: Fraction, columns: Sequence[str] = ("COLUMN",)) -> ParameterError:
+    more, names = math.ceil(2 * float(total) * 10) / 10, ",".join(columns)
     return ParameterError(
         f"A published model needs more rows, a larger ε or fewer values: {why}, of {rows:,} rows. Try "
-        f"{hint('epsilon', more)}, name values that are public knowledge ({hint('public_labels', 'COLUMN')}), publish "
+        f"{hint('epsilon', more)}, name values that are public knowledge ({hint('public_labels', names)}), publish "
         f"fewer columns, or use {hint('prior', 'table')}, whose mechanism is for your eyes only."
     )

@@ -127,7 +127,7 @@ def _secret_view(secret: Attribute, p_sx: FloatArray, seen: FloatArray | None, s
     found = []
     for s in select_labels(secret, p_s, LISTED_SECRETS).tolist():
         prior = float(p_s[s])
-        least, most = sealed.promise.belief_bounds(prior, sealed.epsilon)
+        least, most = sealed.promise.belief_bounds(prior, sealed.certified_total)
         low = None if lowest is None else float(lowest[s])
         high = None if highest is None else float(highest[s])
         found.append(Belief(secret.labels[s], prior, least, most, low, high))

@@ -172,8 +172,10 @@ def _is_narrow(numbers: pl.Series) -> bool:
 
 
 def _judge_identifier(column: str, text: pl.Series) -> Hazard | None:
-    # Numbers of so many values are published in bins only, whatever they number.
-    if _share(text) <= UNIQUE_SHARE or not text.cast(pl.Float64, strict=False).null_count():
+    # Amounts of so many values are published in bins only; whole numbers that never repeat count rows or persons.
+    numbers = text.cast(pl.Float64, strict=False)
+    amounts = not numbers.null_count() and (_share(text) < 1 or bool((numbers % 1 != 0).any()))
+    if _share(text) <= UNIQUE_SHARE or amounts:
         return None
     return Hazard(
         IDENTIFIER,

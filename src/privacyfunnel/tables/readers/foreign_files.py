@@ -134,7 +134,7 @@ def _read_excel(path: Path, dialect: Dialect) -> ForeignRows:
 
     _check_workbook(path)
     book = fastexcel.read_excel(path)
-    sheet = book.sheet_names[0] if dialect.sheet is None else dialect.sheet
+    sheet = _sheet_of_table(book) if dialect.sheet is None else dialect.sheet
     if sheet not in book.sheet_names:
         raise ParameterError(
             f"'{path}' has no sheet '{sheet}'; it has {', '.join(book.sheet_names[:10])}. Name one with "
@@ -149,6 +149,13 @@ def _read_excel(path: Path, dialect: Dialect) -> ForeignRows:
         pl.read_excel(path, sheet_name=sheet, engine="calamine", infer_schema_length=None, read_options=options),
         said,
     )
+
+
+def _sheet_of_table(book: Any) -> str:
+    """The first sheet that holds a table and no mere title; the first where none does."""
+    names: list[str] = book.sheet_names
+    tops = ((name, _first_rows(book, name)) for name in names)
+    return next((name for name, top in tops if len(top) > 1 and len(top[0]) > 1), names[0])
 
 
 def _first_rows(book: Any, sheet: str) -> list[tuple[Any, ...]]:
