@@ -51,7 +51,7 @@ Name = Annotated[
 ]
 SelectOption = Annotated[
     str | None,
-    typer.Option("--query", help="The rows that are meant, in Spark's SQL: select … from …", metavar="SELECT"),
+    typer.Option("--query", help="The rows, as a query in Spark SQL: select … from …", metavar="SELECT"),
 ]
 FormatOption = Annotated[SparkFormat, typer.Option("--format", help="The output's format.")]
 

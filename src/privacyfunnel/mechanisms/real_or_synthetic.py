@@ -94,7 +94,7 @@ class SecretEvents:
         pairs = blocks[0].pairs
         if blocks[0].scales is not None:
             raise ParameterError(
-                f"Real or synthetic records keep promises that compare both ways alike; {promise.name} does not. "
+                f"Real or synthetic records keep symmetric promises; {promise.name} is not. "
                 "Promise LIP or LDP, or publish fewer columns by another method."
             )
         groups, both = blocks[0].groups, np.concatenate([pairs, pairs[:, ::-1]])

@@ -101,8 +101,8 @@ class DesignResult:
         """What nobody should read into the promise, a sentence each."""
         promise, secret = self.sealed.promise, self.sealed.secret_text
         about = (
-            "The promise is about the table that was counted. Rows that are drawn later may go otherwise with "
-            f"{secret}: apply and audit measure what is told on them, where they carry it."
+            "The promise is about the table that was counted. In later rows {secret} may "
+            "depend otherwise on what is published: apply and audit measure the leakage where the rows carry it."
         )
         if promise.population is not None:
             people = promise.population

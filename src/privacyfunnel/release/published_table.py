@@ -13,7 +13,7 @@ from privacyfunnel.errors import OutputError
 from privacyfunnel.formatting import ShowsFacts
 from privacyfunnel.mechanisms.protocol_file import find_protocol
 from privacyfunnel.mechanisms.sealing import SealedProtocol
-from privacyfunnel.release.release_files import find_table
+from privacyfunnel.tables.readers.table_files import find_table
 
 
 class PublishedTable(ABC):
