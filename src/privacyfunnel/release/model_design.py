@@ -118,7 +118,7 @@ def fit_model(table: Contingency, spec: ReleaseSpec) -> FittedModel:
         model: TableModel | EachModel = EachModel.of_parts(parts)
     else:
         noisy = _count(table, spec, budget, noise, fewest)
-        table, model = noisy.contingency, _fit_table(noisy, budget, "the secret")
+        table, model = noisy.contingency, _fit_table(noisy, budget, ",".join(noisy.contingency.secret.columns))
         if promise.reads_labels and any(len(group) != 1 for group in model.groups):
             raise ParameterError(
                 f"{promise.name} names values of the secret, which a published model merges where they are rare. Merge "
