@@ -298,7 +298,7 @@ def _find_several(table: Contingency, budget: _Budget, noise: Noise, fewest: Map
     tests = LabelTests(source.rate, budget.total, budget.delta / len(variable.codings))
     rows = np.zeros(len(table.weights), dtype=bool)
     secrets_given = all(map(budget.names_all, table.secret.codings))
-    codings = []
+    codings, names = [], ",".join(coding.column for coding in variable.codings if not coding.edges)
     for j, coding in enumerate(variable.codings):
         pair = np.zeros((len(rows), len(coding.labels)), dtype=np.int64)
         np.add.at(pair.T, variable.combos[:, j], table.weights.T)
@@ -308,7 +308,7 @@ def _find_several(table: Contingency, budget: _Budget, noise: Noise, fewest: Map
         left = budget.rows - int(counted[np.ix_(found, columns)].sum())
         noise_left = math.sqrt(found.sum() * columns.sum() * noise_variance(source.rate))
         others = not budget.names_all(coding) and left >= max(few_rows(budget.rows), SURE_OF_OTHERS * noise_left)
-        codings.append(_show(coding, columns, counted[found].sum(axis=0), others, budget)[0])
+        codings.append(_show(coding, columns, counted[found].sum(axis=0), others, budget, names)[0])
         rows |= found
     coarse = table.recode(_product(codings))
     epsilon = budget.for_cells(int(rows.sum()), coarse.weights.shape[1], for_labels)
@@ -388,8 +388,12 @@ def _fill(table: Contingency) -> Contingency:
     return replace(table, published=replace(table.published, codings=tuple(wide), combos=combos))
 
 
-def _show(coding: Coding, kept: BoolArray, totals: IntArray, others: bool, budget: _Budget) -> tuple[Coding, BoolArray]:
+def _show(
+    coding: Coding, kept: BoolArray, totals: IntArray, others: bool, budget: _Budget, names: str = ""
+) -> tuple[Coding, BoolArray]:
     """The labels of a column that are published, by noisy totals, and which of its own they are.
+
+    Where there are too few, an error advises to name those of the columns `names`, or of this one.
 
     What is left is `other`, or counts as the commonest label where `others` are hardly anything: a value of the
     model that no row has could hide others in the model and nowhere else. A missing number likewise.
@@ -403,7 +407,7 @@ def _show(coding: Coding, kept: BoolArray, totals: IntArray, others: bool, budge
     labels = tuple(label for label, stays in zip(coding.labels, kept, strict=True) if stays)
     if len(labels) + others < 2:
         why = f"no values of '{coding.column}' have enough rows to be named through noise"
-        raise _few_rows(why, _enough(budget), coding.column)
+        raise _few_rows(why, _enough(budget), names or coding.column)
     missing = None
     if coding.missing is not None and kept[coding.missing]:
         missing = labels.index(coding.labels[coding.missing])
