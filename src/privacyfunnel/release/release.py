@@ -250,12 +250,13 @@ class Release(PublishedTable):
                 f"the published record{most}; {hint('promise', 'srlip')} covers them."
             )
         elif len(domain.attributes) > 1 and not promise.guards_known_attributes:
-            for name in [at.name for at in domain.attributes if at.name not in promise.known_columns][:1]:
-                way = hint("promise", "srlip") if self.sealed.mechanism.lists_inputs else hint("known", name)
-                covers = f"; {way} covers neighbours" if to_owner else ""
-                found.append(
-                    f"A neighbour who knows a person's {name} may learn any amount about their {secret}{covers}."
-                )
+            way = hint("promise", "srlip") if self.sealed.mechanism.lists_inputs else hint("known")
+            covers = f"; {way} covers neighbours" if to_owner else ""
+            found += [
+                f"A neighbour who knows a person's {at.name} may learn any amount about their {secret}{covers}."
+                for at in domain.attributes
+                if at.name not in promise.known_columns
+            ][:1]
         if domain.secrets_merged:
             found.append(f"Values of {secret} were merged: which of them it is is not protected.")
         found += kept_column_statements(
