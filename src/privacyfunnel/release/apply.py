@@ -43,8 +43,8 @@ MODEL_PROMISE = "the promise is about the published model, whatever these rows a
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
-class Applied(ShowsFacts):
-    """Rows drawn from a protocol, and what there is to say about them."""
+class Applied(ShowsFacts, PublishedTable):
+    """Rows drawn from a protocol, here or on a cluster, and what there is to say about them."""
 
     table: Any  # a frame of the kind that was given, or the path of the file that was written
     sealed: SealedProtocol

@@ -142,9 +142,7 @@ class Destination:
             return [OutputFile(name, self.suffix)]
         sizes = self.source.sizes
         if outgoing.rows < sum(sizes):
-            bound = outgoing.bound_table
-            stays = np.concatenate([bound.inputs(chunk) >= 0 for chunk in bound.encoding.chunks()])
-            ends = list(accumulate(sizes))
+            stays, ends = outgoing.bound_table.known_rows(), list(accumulate(sizes))
             sizes = [int(stays[end - size : end].sum()) for size, end in zip(sizes, ends, strict=True)]
         named = zip(self.source.names, sizes, strict=True)
         return [OutputFile(name, check_suffix(Path(name)), size) for name, size in named]
