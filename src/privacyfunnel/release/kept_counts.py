@@ -164,6 +164,7 @@ def _groupings(domain: Domain) -> dict[str, Grouping]:
 def group_table(table: Contingency, model: PublishedModel) -> tuple[Joint, IntArray]:
     """A table's own counts by the groups of a model that list secrets, and which of its values occur in them."""
     shown = Joint.from_contingency(replace(table, weights=np.ones_like(table.weights)))
+    model = model.base
     if isinstance(model, EachModel):
         rows: dict[str, IntArray] = {}
         name = APART.join(model.parts)

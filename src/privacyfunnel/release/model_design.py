@@ -32,6 +32,7 @@ from privacyfunnel.model.published.table_model import (
     DELTA,
     LabelTests,
     MeasuredCounts,
+    PublishedModel,
     TableModel,
     few_rows,
     fit_groups,
@@ -71,7 +72,7 @@ class FittedModel:
     """A model, the table by the labels that it publishes, and the promise that is left for the records."""
 
     contingency: Contingency
-    model: TableModel | EachModel
+    model: PublishedModel
     joint: Joint  # p̃
     promise: Promise
 

@@ -12,6 +12,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from privacyfunnel.arrays import IntArray
 from privacyfunnel.errors import DistributionError
 from privacyfunnel.model.each_secret import stack_joints
@@ -57,6 +60,10 @@ class EachModel(PublishedModel):
     @property
     def pooled(self) -> tuple[str, ...]:
         return tuple(f"{column} = {label}" for column, part in self.parts.items() for label in part.pooled)
+
+    @property
+    def weights_by_input(self) -> NDArray[Any]:
+        return np.vstack([part.weights for part in self.parts.values()])
 
     def joint(self, attributes: tuple[Attribute, ...], combos: IntArray, secret_name: str) -> Joint:
         return stack_joints({column: part.joint(attributes, combos, column) for column, part in self.parts.items()})

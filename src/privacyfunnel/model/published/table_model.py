@@ -24,8 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacyfunnel.arrays import BoolArray, FloatArray, IntArray
-from privacyfunnel.errors import DistributionError
+from privacyfunnel.errors import DistributionError, SizeError
 from privacyfunnel.model.joint import Attribute, Joint
+from privacyfunnel.model.promise_base import Promise
 from privacyfunnel.model.published.noise import noise_sum, noise_variance
 from privacyfunnel.names import OTHER, unique_label
 
@@ -69,6 +70,29 @@ class PublishedModel:
         for group in self.groups:
             called.append(group[0] if len(group) == 1 else unique_label(OTHER, [*taken, *called]))
         return tuple(called)
+
+    @property
+    def base(self) -> PublishedModel:
+        """The model that counts were made into; itself, unless it is that of a release after others."""
+        return self
+
+    @property
+    def weights_by_input(self) -> NDArray[Any]:
+        """p̃ up to scale, a row per secret and a column per input, where inputs are listed."""
+        raise SizeError("A joint distribution lists all values of a model; this one has too many. Draw from it.")
+
+    @property
+    def unit(self) -> int:
+        """What its weights are times those of the base."""
+        return 1
+
+    def bind_promise(self, promise: Promise) -> Promise:
+        """The promise as it is checked at this model, of records and of what was published before them."""
+        return promise
+
+    def joint(self, attributes: tuple[Attribute, ...], combos: IntArray, secret_name: str) -> Joint:
+        """p̃ over these values."""
+        raise SizeError("A joint distribution lists all values of a model; this one has too many. Draw from it.")
 
     @property
     def pooled(self) -> tuple[str, ...]:
@@ -166,8 +190,11 @@ class TableModel(PublishedModel):
         """The variance of the noise in all its counts; infinite where they are not stated."""
         return math.inf if self.counts is None else float(self.counts.variance.sum())
 
+    @property
+    def weights_by_input(self) -> NDArray[Any]:
+        return self.weights
+
     def joint(self, attributes: tuple[Attribute, ...], combos: IntArray, secret_name: str) -> Joint:
-        """p̃ over these values."""
         return Joint(self.weights, self.secrets, attributes, combos, secret_name)
 
     def to_json(self) -> dict[str, Any]:
