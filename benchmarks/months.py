@@ -16,16 +16,15 @@ from fractions import Fraction
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray, IntArray
-from privacyfunnel.designs.next_release import design_next
 from privacyfunnel.designs.optimal.optimum import optimal
 from privacyfunnel.mechanisms.after_model import AfterModel, History
 from privacyfunnel.mechanisms.channel import ChannelMechanism
 from privacyfunnel.mechanisms.sealing import SealedProtocol, certify, seal
 from privacyfunnel.model.joint import Attribute, Joint
 from privacyfunnel.model.promises import LIP, Promise
-from privacyfunnel.model.published.each_model import EachModel
-from privacyfunnel.model.published.table_model import TableModel
+from privacyfunnel.model.published.table_model import EachModel, TableModel
 from privacyfunnel.model.uses.linear_use import Values
+from privacyfunnel.release.earlier_release import design_next
 from privacyfunnel.tables.readers.adult import adult_counts
 
 MONTHS, CHANGING, EPSILON = 12, 0.05, 1.0

@@ -414,7 +414,8 @@ def main(path):
         print(f"  It also holds for odds that differ from the model's by a factor of {promise['robust']}.")
     if "composable" in promise:
         print(f"  It adds at most {promise['composable']:g} to other releases of these records.")
-    print(f"  A label is named because of one person with a chance of {float(Fraction(model['delta'])):g} at most.")
+    delta = float(Fraction(model["delta"]))
+    print(f"  δ = {delta:g}: one person's presence makes a label appear with at most this probability.")
     return 0
 
 

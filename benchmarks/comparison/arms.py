@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -34,7 +35,7 @@ from privacyfunnel import ReleaseSpec, apply, design, estimate
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.designs.baselines import randomised_response
 from privacyfunnel.designs.optimal.optimum import optimal
-from privacyfunnel.estimation.decoy_weights import WeightedRelease
+from privacyfunnel.estimation.decoy_weights import WeightedRelease, draw_decoys
 from privacyfunnel.estimation.results import ShareTable
 from privacyfunnel.mechanisms.channel import ChannelMechanism
 from privacyfunnel.mechanisms.real_or_synthetic import RealOrSynthetic
@@ -49,6 +50,7 @@ from privacyfunnel.model.uses.use import Information, Use
 
 DELTA = 1e-9  # of differential privacy by Gaussian noise (dpmm)
 DECOYS = 1 << 17
+ROUNDS = {"MST": 500, "PrivBayes": 500, "AIM": 100}  # of inference: a tenth of its own, so that twenty draws can be had
 LIMIT = 3600.0  # seconds for one run of a rival
 SOLVE = 20.0  # seconds for one design
 TIGHTER = (1.0, 0.5, 0.25, 0.1, 0.03, 0.01)  # levels that are tried until ε is kept, as multiples of the first
@@ -84,7 +86,6 @@ class Arm:
     fits: Callable[[Case], bool] = lambda case: True
     most_draws: int = 20
     script: Script | None = None
-    slow: bool = False  # minutes a draw: drawn last, and seldom
     heeds_epsilon: bool = True
 
 
@@ -97,24 +98,36 @@ def all_arms() -> Iterator[Arm]:
     for name, use in (("statistics", Statistics()), ("information", Information())):
         yield Arm(f"privacyfunnel, {name}, table prior", AT_TABLE, partial(_channel, partial(_solve, use)), few)
     yield Arm("privacyfunnel, default", AT_MODEL, _release)
+    yield Arm("privacyfunnel, half of ε for shares", AT_MODEL, _release_with_shares, _is_wide)
+    yield Arm("privacyfunnel, its model alone", "DP", _publish_model, _is_wide)
     yield _by_script("OpenDP, noisy tables", "DP", Script("opendp", "opendp_tables", _for_opendp, _read_tables))
     yield _by_script("OUE (multi-freq-ldpy)", "LIP, as measured", Script("ldp", "oue", _for_unary, _read_unary))
-    yield _by_script("PAC-Synth", "DP, its own δ", Script("pac", "pac_synthesis", _just_epsilon, _read_synthetic), 5)
+    yield _by_script("PAC-Synth", "DP, its own δ", Script("pac", "pac_synthesis", _just_epsilon, _read_synthetic))
     trees = Script("learners", "trees", lambda *_: {}, _read_synthetic)
-    yield replace(_by_script("trees, not private", "none", trees, 5), heeds_epsilon=False)
+    yield replace(_by_script("trees, not private", "none", trees), heeds_epsilon=False)
     for model, first in (("delta-disclosure", 1.0), ("beta-likeness", 1.0), ("t-closeness", 0.5), ("l-diversity", 2.0)):
-        yield Arm(f"ANJANA {model}", "LIP, as measured", partial(_generalise, model, first), most_draws=1, slow=True)
-    for model in ("MST", "PrivBayes", "AIM"):
-        script = Script("dpmm", "dpmm_synthesis", partial(_for_dpmm, model), _read_synthetic)
-        yield _by_script(f"dpmm {model}", "DP, δ = 1e-9", script, 3, slow=True)
+        yield Arm(f"ANJANA {model}", "LIP, as measured", partial(_generalise, model, first), most_draws=1)
+    for own, (model, rounds) in product((False, True), ROUNDS.items()):
+        options = partial(_for_dpmm, model, None if own else rounds)
+        script = Script("dpmm", "dpmm_synthesis", options, _read_synthetic)
+        arm = _by_script(f"dpmm {model}{', its own rounds' if own else ''}", "DP, δ = 1e-9", script)
+        yield replace(arm, fits=_is_control) if own else arm
 
 
-def _by_script(name: str, promise: str, script: Script, draws: int = 20, *, slow: bool = False) -> Arm:
-    return Arm(name, promise, script.publish, most_draws=draws, script=script, slow=slow)
+def _by_script(name: str, promise: str, script: Script) -> Arm:
+    return Arm(name, promise, script.publish, script=script)
 
 
 def _has_few_combinations(case: Case) -> bool:
     return case.combinations <= MOST_COMBINATIONS
+
+
+def _is_control(case: Case) -> bool:
+    return case.name in ("compas", "census 8, income")
+
+
+def _is_wide(case: Case) -> bool:
+    return len(case.columns) > 2
 
 
 def _publish_as_is(case: Case, epsilon: float, seed: int) -> Published:
@@ -161,10 +174,7 @@ def _respond(joint: Joint, epsilon: float, seed: int) -> FloatArray:
 def _release(case: Case, epsilon: float, seed: int) -> Published:
     """What `sanitise` does with a file of the labels: model, design and draw; tables as `estimate` gives them."""
     start = time.process_time()
-    spec = ReleaseSpec(
-        secret=(case.secret,), publish=case.columns, epsilon=epsilon, domain=case.domain, seed=seed, allow=case.columns
-    )
-    sealed = design(case.frame, spec)
+    sealed = _design(case, epsilon, seed)
     asked = [tuple(case.columns[j] for j in group) for group in case.groups]
     if isinstance(sealed.mechanism, RealOrSynthetic):
         drawn = sealed.mechanism.draw(case.coded.codes, KeyStream.from_seed(seed).rows(0, case.coded.rows))
@@ -186,6 +196,42 @@ def _release(case: Case, epsilon: float, seed: int) -> Published:
         found = replace(found, known_model=known, joint=None)
     memory = _measure_memory(case, epsilon) if seed == 1 and epsilon == 1 else None
     return replace(found, leak=epsilon, tables=tables, seconds=seconds, memory=memory)
+
+
+def _design(case: Case, epsilon: float, seed: int) -> SealedProtocol:
+    spec = ReleaseSpec(
+        secret=(case.secret,), publish=case.columns, epsilon=epsilon, domain=case.domain, seed=seed, allow=case.columns
+    )
+    return design(case.frame, spec)
+
+
+def _release_with_shares(case: Case, epsilon: float, seed: int) -> Published:
+    """Half of ε for the release, half for noisy tables of single columns; shares from both, by their variances.
+
+    One row in the place of another changes two counts of every column, as in the model of a release.
+    """
+    found, n, scale = _release(case, epsilon / 2, seed), case.coded.rows, 4 * len(case.columns) / epsilon
+    rng, tables = np.random.default_rng(seed), dict(found.tables or {})
+    for j, size in enumerate(case.coded.sizes):
+        noisy = case.coded.count([j], by_secret=False) + rng.laplace(scale=scale, size=size)
+        counted = tables[j,] * n
+        variance = np.bincount(found.records[:, j], found.weights**2, size) - counted  # of rows that may be synthetic
+        precision = 1 / np.maximum(variance, 1.0), np.full(size, 1 / (2 * scale**2))
+        both = np.maximum((counted * precision[0] + noisy * precision[1]) / (precision[0] + precision[1]), 0)
+        tables[j,] = both / both.sum()
+    return replace(found, leak=epsilon, tables=tables)
+
+
+def _publish_model(case: Case, epsilon: float, seed: int) -> Published:
+    """Synthetic rows of the published model, without the records: what its part of ε alone would give."""
+    start = time.process_time()
+    sealed = _design(case, epsilon, seed)
+    assert isinstance(sealed.mechanism, RealOrSynthetic)
+    codes, shares = draw_decoys(sealed.mechanism, KeyStream.from_seed(seed), DECOYS)
+    rows = codes[np.random.default_rng(seed).choice(len(codes), case.coded.rows, p=shares / shares.sum())]
+    seconds = time.process_time() - start
+    found = _read_wide(case, sealed, rows, seed)
+    return Published(codes, shares * case.coded.rows, rows, seconds, known_model=found.known_model)
 
 
 def _measure_memory(case: Case, epsilon: float) -> float:
@@ -258,8 +304,9 @@ def _just_epsilon(case: Case, epsilon: float) -> dict[str, Any]:
     return {"epsilon": epsilon}
 
 
-def _for_dpmm(model: str, case: Case, epsilon: float) -> dict[str, Any]:
-    return {"model": model, "epsilon": epsilon, "delta": DELTA}
+def _for_dpmm(model: str, rounds: int | None, case: Case, epsilon: float) -> dict[str, Any]:
+    fewer = {} if rounds is None else {"rounds": rounds}
+    return {"model": model, "epsilon": epsilon, "delta": DELTA, **fewer}
 
 
 def _for_opendp(case: Case, epsilon: float) -> dict[str, Any]:

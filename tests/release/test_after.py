@@ -15,7 +15,6 @@ import pytest
 
 from privacyfunnel import sanitise
 from privacyfunnel.audits.public_audit import audit_public
-from privacyfunnel.designs.next_release import design_next
 from privacyfunnel.designs.optimal.optimum import optimal
 from privacyfunnel.errors import ColumnError, GuaranteeError, LedgerError, ParameterError, ProtocolFileError
 from privacyfunnel.mechanisms.after_model import AfterModel
@@ -25,6 +24,7 @@ from privacyfunnel.mechanisms.sealing import SealedProtocol, seal
 from privacyfunnel.model.joint import Attribute, Joint
 from privacyfunnel.model.promises import LIP, Promise
 from privacyfunnel.model.published.table_model import TableModel
+from privacyfunnel.release.earlier_release import design_next
 from privacyfunnel.release.ledger.ledger_file import Ledger
 from privacyfunnel.release.ledger.repeats import list_accounts
 from privacyfunnel.release.sanitise import sanitise_file

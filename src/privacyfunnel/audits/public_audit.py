@@ -22,8 +22,8 @@ from privacyfunnel.mechanisms.signatures import Signer, load_signed_protocol
 from privacyfunnel.model.published.table_model import PublishedModel
 from privacyfunnel.names import format_names
 from privacyfunnel.release.output_layout import detect_layout
-from privacyfunnel.release.release_files import altered_files, codebook, find_table
-from privacyfunnel.tables.readers.table_files import open_table
+from privacyfunnel.release.release_files import altered_files, codebook
+from privacyfunnel.tables.readers.table_files import find_table, open_table
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -134,8 +134,8 @@ def _domain_notes(domain: Path | None, omitted: tuple[str, ...]) -> list[str]:
     left_out = f" Not listed, since their labels would quote persons: {format_names(omitted)}." if omitted else ""
     return [
         "",
-        f"{domain} lists the labels and bins of this table. Edit it before a private design (--design-epsilon) uses "
-        "it: it must list what anybody might know, as a label that only this table has reveals its people."
+        f"{domain} lists the labels and bins of this table. Edit it before sanitise uses it (--domain): list "
+        "what anybody could know; a label that stands in this table alone reveals that somebody has it."
         f"{left_out}",
     ]
 

@@ -28,8 +28,7 @@ from privacyfunnel.mechanisms.mechanism import UNIT
 from privacyfunnel.model.composable import AfterPromise
 from privacyfunnel.model.joint import Attribute, Joint
 from privacyfunnel.model.promises import Promise
-from privacyfunnel.model.published.each_model import EachModel
-from privacyfunnel.model.published.table_model import PublishedModel, TableModel
+from privacyfunnel.model.published.table_model import EachModel, PublishedModel, TableModel
 
 CHANGING = Fraction(1, 20)  # of people, between two releases: what protocols are made for, and later beliefs start from
 NEW = None  # the history of a person of whom nothing was published

@@ -29,8 +29,7 @@ from privacyfunnel.mechanisms.mechanism import Mechanism
 from privacyfunnel.mechanisms.protocol_schema import check_form
 from privacyfunnel.mechanisms.real_or_synthetic import RealOrSynthetic
 from privacyfunnel.model.promises import Promise
-from privacyfunnel.model.published.each_model import EachModel
-from privacyfunnel.model.published.table_model import PublishedModel
+from privacyfunnel.model.published.table_model import EachModel, PublishedModel
 from privacyfunnel.model.published.wide_model import WideModel
 
 PROTOCOL = "protocol.json"  # what it is called in a release

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from privacyfunnel.arrays import one_blas_thread
-from privacyfunnel.designs.curve import Point, line_name
 from privacyfunnel.designs.methods import (
     REAL_OR_SYNTHETIC,
     Choice,
@@ -102,8 +101,8 @@ class DesignResult:
         """What nobody should read into the promise, a sentence each."""
         promise, secret = self.sealed.promise, self.sealed.secret_text
         about = (
-            "The promise is about the table that was counted. Rows that are drawn later may go otherwise with "
-            f"{secret}: apply and audit measure what is told on them, where they carry it."
+            f"The promise is about the table that was counted. In later rows {secret} may "
+            "depend otherwise on what is published: apply and audit measure the leakage where the rows carry it."
         )
         if promise.population is not None:
             people = promise.population
@@ -119,16 +118,6 @@ class DesignResult:
         pair = "Of what a record says about several secrets together, such as whether they agree, nothing is promised."
         several = [pair] if promise.by_column else []
         return (about, *several, *share_statements(self.sealed), *design)
-
-    @property
-    def point(self) -> Point | None:
-        """The point of a curve of information that is known by now; None where it was made for something else."""
-        if self.options.as_values or self.options.average is not None or self.worth.use != Information():
-            return None
-        sealed = self.sealed
-        return Point(
-            line_name(self.choice.method, sealed.sees_secret), sealed.promise.epsilon, sealed.information, sealed.bound
-        )
 
 
 @accept_older_keywords

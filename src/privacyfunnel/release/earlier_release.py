@@ -2,12 +2,15 @@
 
 Rows leave in random order and without ids, so the public folder does not say whose record is whose. The owner's folder
 has a list of row ids with the output that each got. People who were left out of a release stay on the list.
+
+A protocol q(y | x, h) is made for every history h; those of different h do not depend on each other. All of them
+together are one channel from (h, x) to (h, y).
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -16,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from privacyfunnel.arrays import FloatArray
 from privacyfunnel.atomic_files import OWNER
-from privacyfunnel.designs.next_release import design_next
-from privacyfunnel.errors import ColumnError, GuaranteeError, ParameterError
+from privacyfunnel.errors import ColumnError, GuaranteeError, ParameterError, SizeError
 from privacyfunnel.formatting import format_epsilon, format_places
 from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.after_model import AfterModel, History
@@ -26,11 +29,12 @@ from privacyfunnel.mechanisms.channel import ChannelMechanism
 from privacyfunnel.mechanisms.outcomes import build_outcomes
 from privacyfunnel.mechanisms.protocol_file import find_protocol, read_bytes
 from privacyfunnel.mechanisms.sealing import SealedProtocol, certify, certify_at_model
+from privacyfunnel.model.composable import AfterPromise
 from privacyfunnel.model.information import entropy
 from privacyfunnel.model.joint import Attribute, Joint
 from privacyfunnel.model.promises import Promise
-from privacyfunnel.model.published.each_model import EachModel
-from privacyfunnel.model.published.table_model import TableModel
+from privacyfunnel.model.protocols.channel_protocol import Labels, Protocol
+from privacyfunnel.model.published.table_model import EachModel, TableModel
 from privacyfunnel.model.uses.linear_use import Values
 from privacyfunnel.names import join_labels, unique_label, validate_columns
 from privacyfunnel.release.apply import unknown_rows_error
@@ -54,8 +58,13 @@ if TYPE_CHECKING:
 WORK = 120.0  # nominal seconds of counted work for the protocols of all histories together
 NO_SHARES = "of some people's ε hardly anything is left, so that shares cannot be estimated anew"
 LITTLE = 0.1  # of ε: where less is left for somebody, shares cannot be estimated anew, and right values are kept
+MOST_INPUTS = 20_000  # pairs of a history and a value
+ROUNDING = 1e-9  # by which floats may call a leak too large; the seal compares integers
 BEFORE, NEW = "before", "new"  # the column that says what was published before, and of whom nothing was
 ID = "id"
+
+
+Solve = Callable[[Joint, Promise, float], SealedProtocol]  # told as well how much of ε was spent at most before
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,6 +229,62 @@ class EarlierRelease:
         absent = self.links.join(drawn.select(pl.col(row_id).alias(ID)), on=ID, how="anti", maintain_order="left")
         older = absent.select(pl.col(ID).alias(row_id), pl.col(BACK) + 1, pl.col(OUTPUT))
         return pl.concat([drawn, older.cast(drawn.schema)])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NextDesign:
+    """A channel from history and value to history and record, at the prior that it was made for."""
+
+    joint: Joint
+    mechanism: ChannelMechanism
+    shares: FloatArray  # of people by history, for weighing what is said of each
+
+
+def design_next(model: AfterModel, before: Attribute, values: Joint, promise: Promise, solve: Solve) -> NextDesign:
+    """The protocol of every history, one below the other; `before` names the histories, `values` what people may have.
+
+    Raises
+    ------
+    GuaranteeError
+        If what was published already leaks more than the promise allows.
+    """
+    size, count = len(values.combos), len(model.histories)
+    if size * count > MOST_INPUTS:
+        raise SizeError(
+            f"A release after others is made for at most {MOST_INPUTS:,} pairs of an earlier record and a value; here "
+            f"are {size * count:,}. Publish coarser values, or begin anew with other people."
+        )
+    combos = np.column_stack([np.repeat(np.arange(count), size), np.tile(values.combos, (count, 1))])
+    joint = model.joint((before, *values.attributes), combos, values.secret_name)
+    whole = model.bind_promise(promise)
+    assert isinstance(whole, AfterPromise)
+    problems = []
+    for number in range(count):
+        at = slice(number * size, (number + 1) * size)
+        given = replace(joint, weights=joint.weights[:, at], attributes=values.attributes, combos=values.combos)
+        mine = AfterPromise(promise, whole.totals, tuple(belief[:, at] for belief in whole.beliefs))
+        problems.append((given, mine))
+    constant = Protocol(np.ones((size, 1)))
+    spent = max(mine.leakage(given, constant) for given, mine in problems)  # of a constant: what is known by now
+    if spent > promise.epsilon * (1 + ROUNDING):
+        raise GuaranteeError(
+            f"All releases together must keep {promise.name} ε = {promise.epsilon:g} for records; those before leak "
+            f"{spent:.6g}, so nothing is left. Allow a larger ε, or publish nothing more of these people."
+        )
+    indptr, output, numerator = [np.zeros(1, dtype=np.int64)], [], []
+    outputs: list[Labels] = []
+    for number, (given, mine) in enumerate(problems):
+        law = solve(given, mine, spent).mechanism
+        assert isinstance(law, ChannelMechanism)
+        indptr.append(law.indptr[1:] + indptr[-1][-1])
+        output.append(law.output + len(outputs))
+        numerator.append(law.numerator)
+        outputs += [(before.labels[number], *labels) for labels in law.outputs]
+    mechanism = ChannelMechanism(
+        np.concatenate(indptr), np.concatenate(output), np.concatenate(numerator), tuple(outputs), sees_secret=False
+    )
+    shares = joint.p_x.reshape(count, size).sum(axis=1)
+    return NextDesign(joint, mechanism, shares)
 
 
 def design_after(

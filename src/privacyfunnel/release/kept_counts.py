@@ -16,8 +16,7 @@ from privacyfunnel.mechanisms.input_domain import Domain
 from privacyfunnel.model.each_secret import APART
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.kept_promise import KeptCounts
-from privacyfunnel.model.published.each_model import EachModel
-from privacyfunnel.model.published.table_model import PublishedModel
+from privacyfunnel.model.published.table_model import EachModel, PublishedModel
 from privacyfunnel.tables.coding.bins import Bins, Grouping
 from privacyfunnel.tables.coding.coders import Coding
 from privacyfunnel.tables.coding.contingency import Contingency, Variable

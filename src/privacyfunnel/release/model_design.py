@@ -25,11 +25,11 @@ from privacyfunnel.model.credal.noisy_sample_rule import NoisySampleRule
 from privacyfunnel.model.credal.sample_rule import RARE, check_confidence
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Population, PopulationPromise, Promise
-from privacyfunnel.model.published.each_model import EachModel
 from privacyfunnel.model.published.noise import NOISES, NoiseSource, OwnNoise, noise_variance
 from privacyfunnel.model.published.noisy_counts import NoisyCounts, check_design_epsilon
 from privacyfunnel.model.published.table_model import (
     DELTA,
+    EachModel,
     LabelTests,
     MeasuredCounts,
     PublishedModel,

@@ -46,8 +46,9 @@ def _model_statements(sealed: SealedProtocol, model: PublishedModel, secret: str
         few = [f"those of {column} count as '{label}'" for column, label in sealed.domain.rest.items()]
         of = f" Values with few rows are not named: {', '.join(few)}." if few else ""
         found.append(
-            f"A label is named because of one person with a chance of {float(model.delta):.0e} at most.{of} The model "
-            f"does not list rare values of {secret} and takes them for average: nothing is promised about one of them."
+            f"δ = {float(model.delta):.0e}: one person's presence makes a label appear with at most this probability."
+            f"{of} Rare values of {secret} are not in the model, which treats them as average: nothing is promised "
+            "about them."
         )
     if model.pooled:
         found.append(

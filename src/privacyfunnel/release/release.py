@@ -9,7 +9,7 @@ from typing import Any
 
 from privacyfunnel.arrays import IntArray
 from privacyfunnel.atomic_files import atomic_file
-from privacyfunnel.designs.curve import Point
+from privacyfunnel.designs.curve import Point, line_name
 from privacyfunnel.formatting import (
     facts_html,
     format_epsilon,
@@ -22,7 +22,7 @@ from privacyfunnel.hints import hint, word_for_python
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.row_order_leak import OrderLeak
-from privacyfunnel.model.uses.use import UseValue
+from privacyfunnel.model.uses.use import Information, UseValue
 from privacyfunnel.release.design import DesignResult
 from privacyfunnel.release.findings.findings import Findings
 from privacyfunnel.release.findings.kept_columns import KeptColumn, kept_column_statements
@@ -114,7 +114,11 @@ class Release(PublishedTable):
     @property
     def known(self) -> tuple[Point, ...]:
         """The points of a trade-off curve that are solved already."""
-        return () if self.design.point is None else (self.design.point,)
+        design, sealed = self.design, self.design.sealed
+        if design.options.as_values or design.options.average is not None or design.worth.use != Information():
+            return ()
+        name = line_name(self.method, sealed.sees_secret)
+        return (Point(name, sealed.promise.epsilon, sealed.information, sealed.bound),)
 
     @property
     def kept(self) -> tuple[str, ...]:

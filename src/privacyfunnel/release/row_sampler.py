@@ -15,14 +15,14 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from privacyfunnel.arrays import BoolArray, IntArray
+from privacyfunnel.arrays import IntArray
 from privacyfunnel.errors import ParameterError
 from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.input_domain import draw_substitutes
 from privacyfunnel.mechanisms.sampling import IdentityWords, KeyStream, RandomWords, RowKey, generate_order_key
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.row_order_leak import NeighbourGuesses, OrderLeak
-from privacyfunnel.release.bound_table import BoundTable
+from privacyfunnel.release.bound_table import BoundTable, find_unknown
 from privacyfunnel.release.findings.kept_columns import KeptColumn, KeptColumnAnalysis
 from privacyfunnel.release.output_layout import OutputLayout, output_layout
 from privacyfunnel.release.shuffle import Packing, RowOrder, Scratch, shuffle_rows
@@ -109,9 +109,7 @@ class RowSampler:
         numbers = None if self.order_key is None else RowOrder.from_key(self.order_key).permutation(self.rows)
         if self.rows == self.bound_table.encoding.rows:
             return numbers
-        stayed: IntArray = np.flatnonzero(
-            np.concatenate([chunk.published >= 0 for chunk in self.bound_table.encoding.chunks()])
-        )
+        stayed: IntArray = np.flatnonzero(self.bound_table.known_rows())
         return stayed if numbers is None else stayed[numbers]
 
     @property
@@ -155,7 +153,7 @@ class RowSampler:
     def _pieces(self) -> Iterator[DrawnBatch]:
         """The rows in the order of the table, while they are counted and looked at."""
         step, keep = self.layout.rows_at_once, self.spec.keep
-        for chunk in self.bound_table.encoding.chunks(self.spec.read_columns):
+        for chunk in self.bound_table.chunks(self.spec.read_columns):
             inputs = self.bound_table.inputs(chunk)
             for start in range(0, len(inputs), step):
                 at = slice(start, start + step)
@@ -163,9 +161,8 @@ class RowSampler:
                 codes = self._codes(inputs[at], first, read)
                 kept = select_columns(read, keep) if keep and read is not None else None
                 secret, values, end = chunk.secret[at], chunk.published[at], first + len(codes)
-                known = values >= 0 if self.bound_table.encoding.unknown_rows.rows else slice(None)
-                own = values if self.sealed.mechanism.lists_inputs else inputs[at]
-                unchanged = self.layout.count_unchanged(own[known], codes[known])
+                known = ~find_unknown(values) if self.bound_table.encoding.unknown_rows.rows else slice(None)
+                unchanged = self.layout.count_unchanged(values[known], codes[known])
                 if self.spec.unknown == DROP:
                     codes, secret = codes[known], secret[known]
                     kept = kept.filter(known) if kept is not None and not isinstance(known, slice) else kept
@@ -196,11 +193,6 @@ def list_links(row_id: str, ids: Sequence[pl.Series], outputs: Sequence[NDArray[
     text = pl.concat(ids) if ids else pl.Series([], dtype=pl.String)
     numbers = np.concatenate(outputs).astype(np.int64) if outputs else np.zeros(0, dtype=np.int64)
     return pl.DataFrame({row_id: text, BACK: np.zeros(len(text), dtype=np.int64), OUTPUT: numbers})
-
-
-def find_unknown(inputs: IntArray) -> BoolArray:
-    """Which rows are no input of the mechanism."""
-    return np.asarray(inputs < 0 if inputs.ndim == 1 else np.any(inputs < 0, axis=1))
 
 
 def draw_codes(

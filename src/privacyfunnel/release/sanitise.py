@@ -289,7 +289,7 @@ def sanitise_file(
     source = find_source(source or spec.table, spec.query)
     table = source.open(spec.dialect)
     suffix = f".{spec.format}" if spec.format else source.suffix
-    place = Destination.of_release(into, suffix, force=spec.force, source=source.file)
+    place = Destination.of_release(into, suffix, force=spec.force, source=source.file, target=spec.into_table)
     book = Ledger(ledger_path(source) if spec.ledger is None else spec.ledger)
 
     def finish(staged: Path, remembered: LedgerReport) -> Release:

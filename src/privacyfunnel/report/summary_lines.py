@@ -25,6 +25,7 @@ from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.names import format_names
 from privacyfunnel.release.findings.rare_values import FEW, format_rare_values
+from privacyfunnel.tables.databases.table_target import TableTarget
 
 if TYPE_CHECKING:
     from privacyfunnel.release.apply import Applied
@@ -60,7 +61,8 @@ def file_text(release: Release | Applied) -> str:
     """The file, its rows and their order."""
     order = "in the order of your file, which the promise does not cover" if release.kept_order else "shuffled"
     kept = f"; {format_names(release.kept)} unchanged" if release.kept else ""
-    where = f"{release.table}   " if isinstance(release.table, str | Path) else ""
+    also = "" if release.spec.into_table is None else f" and {TableTarget.parse(release.spec.into_table)}"
+    where = f"{release.table}{also}   " if isinstance(release.table, str | Path) else ""
     return f"{where}{release.rows:,} rows, {order}{kept}"
 
 

@@ -147,6 +147,8 @@ OPTIONS: Mapping[str, Mapping[str, Option]] = {
     },
     "Output": {
         "into": Option(PATH, "out", "PATH", common=True),
+        "into_table": Option(TEXT, "postgresql:///registry#people_public", "DATABASE#TABLE", DRAWING),
+        "parts": Option(whole_number(least=1), 8, "NUMBER", (APPLY,)),
         "format": Option(choice(*FORMATS), "parquet", commands=(SANITISE,)),
         "excel_safe": Option(FLAG, commands=DRAWING),
         "report": Option(FLAG, commands=(SANITISE,)),
@@ -251,6 +253,9 @@ HELP: Mapping[str, str] = {
     "contact": "Whom to ask about the release; likewise.",
     "valid_until": "Until when the approval holds, as 2027-12-31; likewise.",
     "into": "Where the output goes: the folder of a release, the file of a protocol or of applied rows.",
+    "into_table": "Also write the rows into a new table of a database, in one transaction: "
+    "postgresql://host/database#table, or people.duckdb#table.",
+    "parts": "Write the rows as a folder of so many Parquet files of equal size.",
     "format": "The format of the sanitised table. Default: that of the table.",
     "excel_safe": "Put an apostrophe before text that Excel takes for a formula or a day, like 7-8.",
     "report": "Write report.html, for the owner only.",

@@ -133,6 +133,8 @@ class ReleaseSpec:
     valid_until: str | None = None
 
     into: Path | None = None
+    into_table: str | None = None
+    parts: int | None = None
     format: str | None = None
     excel_safe: bool = False
     report: bool = True

@@ -213,7 +213,7 @@ class Findings:
         if self._spec.is_private_design:
             return ()
         values = rare_value_advice(self._design.joint)
-        return tuple(filter(None, (values, rare_secret_advice(self._design, self._spec.secret))))
+        return tuple(filter(None, (values, rare_secret_advice(self._design.joint, self._spec.secret))))
 
     @cached_property
     def people(self) -> PopulationBound | None:

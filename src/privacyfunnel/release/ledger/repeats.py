@@ -108,7 +108,7 @@ class LedgerReport:
     def leak_statement(self) -> str:
         """What the repeats and this release say together, in numbers and without a value of the secret."""
         if self.together is None:
-            return f"What they say together with this one is not known: {self.unknown}"
+            return f"Their joint leakage with this one is not known: {self.unknown}"
         found = self.together
         said = f"Together with this one they leak {found.promise.name} ε = {format_epsilon(found.composed.epsilon)}."
         if self.at_most is None:
@@ -260,8 +260,8 @@ def record_noise(
 
     def refuse(before: Sequence[Entry]) -> LedgerError:
         return LedgerError(
-            f"{noise_statement(before, mine.noise)} {NOTHING}, and no noise was drawn; {hint('again')} goes on, and "
-            "all of it counts."
+            f"{noise_statement(before, mine.noise)} {NOTHING}, and no noise was drawn. {hint('try_')} looks without "
+            f"spending; {hint('again')} goes on, and both count."
         )
 
     return book.record_noise(mine, refuse=None if spec.again else refuse)
@@ -276,8 +276,8 @@ def noise_counts(recorded: Sequence[object]) -> Iterator[None]:
         if not recorded:
             raise
         raise ParameterError(
-            f"{error.sentence} Noise was drawn, and counts: the next run needs {hint('again')}; {hint('try_')} draws "
-            "none that counts."
+            f"{error.sentence} Noise was drawn, and its ε is spent: the next run needs {hint('again')}. "
+            f"{hint('try_')} spends nothing."
         ) from None
 
 
@@ -286,9 +286,9 @@ def noise_statement(before: Sequence[Entry], now: str | float) -> str:
     spent = sum((Fraction(entry.noise) for entry in before), Fraction(now))
     times = "once" if len(before) == 1 else f"{len(before)} times"
     return (
-        f"Noise was drawn for the counts of these rows before, {times}, last on {before[-1].when[:10]} for "
-        f"'{before[-1].protocol_file}'. Designs add up, also those whose files were never handed out, if they were "
-        f"looked at: with this one ε of the design is {format_epsilon(float(spent))}."
+        f"These rows were designed for before, {times}, last on {before[-1].when[:10]} for "
+        f"'{before[-1].protocol_file}'. Each design draws noise for the counts, which anybody who saw its files can "
+        f"average: with this one they spend ε = {format_epsilon(float(spent))} together."
     )
 
 
