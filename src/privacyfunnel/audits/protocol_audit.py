@@ -93,7 +93,7 @@ class Audit:
         assert self.people is not None
         if self.sealed.model is None:
             return self.people.describe_with_table(self.certified)
-        return f"for the people these rows stand for, {self.people.statement} ({self.people.kind})"
+        return f"for the population, if the file is a sample, ε is {self.people.statement} ({self.people.kind})"
 
     @property
     def file_facts(self) -> list[tuple[str, str]]:

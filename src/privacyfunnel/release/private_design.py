@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from privacyfunnel.formatting import format_epsilon, format_number
+from privacyfunnel.formatting import format_epsilon, format_factor, format_number
 from privacyfunnel.hints import hint
 from privacyfunnel.names import format_names
 
@@ -31,20 +31,16 @@ def model_scope_statement(sealed: SealedProtocol) -> str:
 
 def _model_statements(sealed: SealedProtocol, model: PublishedModel, secret: str, spent: float) -> list[str]:
     design, records = (format_number(float(each)) for each in (model.epsilon, model.total - model.epsilon))
-    whole = format_epsilon(float(model.total) + spent)
+    whole = format_factor(float(model.total) + spent)
     design += f" and {format_epsilon(spent)} for designs of the same rows before it" if spent else ""
-    files = (
-        "All public files"
-        if not sealed.follows
-        else f"All public files of this release and of {sealed.follows} before it"
-    )
+    files = f"All public files{f' of this release and of {sealed.follows} before it' if sealed.follows else ''}"
     found = [
         f"{files} together move what somebody who believes the model and knows all other rows thinks of a "
-        f"person's {secret} by e^{whole} at most: {design} for the model, {records} for the records."
+        f"person's {secret} by ×{whole} at most (ε = {design} for the model, {records} for the records)."
     ]
     if model.delta:
-        few = [f"those of {column} count as '{label}'" for column, label in sealed.domain.rest.items()]
-        of = f" Values with few rows are not named: {', '.join(few)}." if few else ""
+        rest = " Values with few rows are not named: they count as 'other', or as the commonest value of their column."
+        of = rest if sealed.domain.rest else ""
         found.append(
             f"δ = {float(model.delta):.0e}: one person's presence makes a label appear with at most this probability."
             f"{of} Rare values of {secret} are not in the model, which treats them as average: nothing is promised "

@@ -9,7 +9,6 @@ from typing import Any
 
 from privacyfunnel.arrays import IntArray
 from privacyfunnel.atomic_files import atomic_file
-from privacyfunnel.designs.curve import Point, line_name
 from privacyfunnel.formatting import (
     facts_html,
     format_epsilon,
@@ -22,7 +21,7 @@ from privacyfunnel.hints import hint, word_for_python
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.row_order_leak import OrderLeak
-from privacyfunnel.model.uses.use import Information, UseValue
+from privacyfunnel.model.uses.use import UseValue
 from privacyfunnel.release.design import DesignResult
 from privacyfunnel.release.findings.findings import Findings
 from privacyfunnel.release.findings.kept_columns import KeptColumn, kept_column_statements
@@ -110,15 +109,6 @@ class Release(PublishedTable):
     def rows_alone(self) -> UseValue | None:
         """The value for these rows alone, where the population was promised unasked."""
         return self.design.rows_alone
-
-    @property
-    def known(self) -> tuple[Point, ...]:
-        """The points of a trade-off curve that are solved already."""
-        design, sealed = self.design, self.design.sealed
-        if design.options.as_values or design.options.average is not None or design.worth.use != Information():
-            return ()
-        name = line_name(self.method, sealed.sees_secret)
-        return (Point(name, sealed.promise.epsilon, sealed.information, sealed.bound),)
 
     @property
     def kept(self) -> tuple[str, ...]:
@@ -258,13 +248,13 @@ class Release(PublishedTable):
             most = f", up to ε = {format_epsilon(self.known_values_leak)}" if to_owner else ""
             found.append(
                 f"This protocol reads {secret}. Whoever already knows a person's {columns} may learn {secret} from "
-                f"the published record{most}; {promise.name} does not cover them, SRLIP does."
+                f"the published record{most}; {hint('promise', 'srlip')} covers them."
             )
         elif len(domain.attributes) > 1 + bool(self.sealed.follows) and not promise.guards_known_attributes:
             way = hint("promise", "srlip") if self.sealed.mechanism.lists_inputs else hint("known")
+            covers = f"; {way} covers neighbours" if to_owner else ""
             found += [
-                f"A neighbour who knows a person's {at.name} may learn any amount about their {secret}; {way} covers "
-                "neighbours."
+                f"A neighbour who knows a person's {at.name} may learn any amount about their {secret}{covers}."
                 for at in domain.attributes[bool(self.sealed.follows) :]
                 if at.name not in promise.known_columns
             ][:1]

@@ -152,7 +152,6 @@ OPTIONS: Mapping[str, Mapping[str, Option]] = {
         "format": Option(choice(*FORMATS), "parquet", commands=(SANITISE,)),
         "excel_safe": Option(FLAG, commands=DRAWING),
         "report": Option(FLAG, commands=(SANITISE,)),
-        "curve": Option(FLAG, commands=(SANITISE,)),
         "sign": Option(PATH, "owner.pem", "FILE", (SANITISE,)),
         "signed_by": Option(PATH, "owner.public.pem", "FILE", (APPLY,)),
         "ledger": Option(PATH, "ledger.json", "FILE"),
@@ -249,8 +248,8 @@ HELP: Mapping[str, str] = {
     "person": "The column that identifies persons: each counts as one row if their rows agree.",
     "person_row": "Which row of a person counts where they differ: first or last.",
     "approved_by": "Who approved the release; for the report and the disclosure record.",
-    "purpose": "What the table is released for; likewise.",
-    "contact": "Whom to ask about the release; likewise.",
+    "purpose": "What the table is released for; likewise, and in dcat.jsonld for everybody.",
+    "contact": "Whom to ask about the release; likewise, and in dcat.jsonld for everybody.",
     "valid_until": "Until when the approval holds, as 2027-12-31; likewise.",
     "into": "Where the output goes: the folder of a release, the file of a protocol or of applied rows.",
     "into_table": "Also write the rows into a new table of a database, in one transaction: "
@@ -259,7 +258,6 @@ HELP: Mapping[str, str] = {
     "format": "The format of the sanitised table. Default: that of the table.",
     "excel_safe": "Put an apostrophe before text that Excel takes for a formula or a day, like 7-8.",
     "report": "Write report.html, for the owner only.",
-    "curve": "Also solve the trade-off curve of the report, which takes longer than the release.",
     "sign": "Sign the table and its protocol with this private key (keygen).",
     "signed_by": "The owner's public key: refuse files that it did not sign.",
     "ledger": "The owner's record of releases and private designs. Default: $PRIVACYFUNNEL_LEDGER, or a file beside "

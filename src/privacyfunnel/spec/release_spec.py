@@ -138,7 +138,6 @@ class ReleaseSpec:
     format: str | None = None
     excel_safe: bool = False
     report: bool = True
-    curve: bool = False
     sign: Path | None = None
     signed_by: Path | None = None
     ledger: Path | None = None
