@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import polars as pl
@@ -203,9 +203,7 @@ class EarlierRelease:
 
     @property
     def _law(self) -> ChannelMechanism:
-        law = self.sealed.mechanism
-        assert isinstance(law, ChannelMechanism)  # else nothing follows it
-        return law
+        return cast(ChannelMechanism, self.sealed.mechanism)  # which lists its inputs, or nothing follows it
 
     def _labels(self, histories: Sequence[History]) -> tuple[str, ...]:
         """What each history is called: by the code or the labels of its output."""
@@ -274,8 +272,7 @@ def design_next(model: AfterModel, before: Attribute, values: Joint, promise: Pr
     indptr, output, numerator = [np.zeros(1, dtype=np.int64)], [], []
     outputs: list[Labels] = []
     for number, (given, mine) in enumerate(problems):
-        law = solve(given, mine, spent).mechanism
-        assert isinstance(law, ChannelMechanism)
+        law = cast(ChannelMechanism, solve(given, mine, spent).mechanism)
         indptr.append(law.indptr[1:] + indptr[-1][-1])
         output.append(law.output + len(outputs))
         numerator.append(law.numerator)
@@ -386,7 +383,7 @@ def _check_followable(sealed: SealedProtocol, name: str) -> None:
     why = ""
     if sealed.model is None:
         why = f"it was made without a published model; make it with {hint('prior', 'model')}"
-    elif not isinstance(sealed.mechanism, ChannelMechanism):
+    elif not sealed.mechanism.lists_inputs:
         why = "with so many columns records are real or synthetic, and their outputs are not listed; publish fewer"
     elif promise.odds is not None or promise.composable is not None or promise.guards_known_attributes:
         why = f"its promise is about more than what is published ({promise.name}); use LIP, PML, ALIP or LDP"
