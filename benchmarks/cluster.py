@@ -129,7 +129,9 @@ def main(rows: int = ROWS) -> None:
         )
         same = df.select(PUBLISH, "id")
         handed = same.mapInArrow(identity, same.schema)
-        by_ids = {order: spark.apply(sealed, df, ReleaseSpec(row_id="id", keep_order=order)) for order in (True, False)}
+        by_ids = {
+            order: spark.apply(sealed, df, ReleaseSpec(row_id="id", keep_order=order)).table for order in (True, False)
+        }
         cluster.compare(
             ("identity on the column and the id", nowhere(handed)),
             ("drawn by ids, in the order of the frame", nowhere(by_ids[True])),

@@ -43,8 +43,8 @@ MODEL_PROMISE = "the promise is about the published model, whatever these rows a
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
-class Applied(ShowsFacts):
-    """Rows drawn from a protocol, and what there is to say about them."""
+class Applied(ShowsFacts, PublishedTable):
+    """Rows drawn from a protocol, here or on a cluster, and what there is to say about them."""
 
     table: Any  # a frame of the kind that was given, or the path of the file that was written
     sealed: SealedProtocol
@@ -145,7 +145,7 @@ class Applied(ShowsFacts):
         elif self.measured is not None and people is None:
             said.append("The promise holds on these rows, by exact arithmetic, and was certified for no later ones.")
         elif self.sealed.model is not None:
-            said.append(model_scope_statement(secret, promise.odds))
+            said.append(model_scope_statement(self.sealed))
         elif people is None:
             said.append(
                 "The promise was certified for the table that the protocol was designed on. If "

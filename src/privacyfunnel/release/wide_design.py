@@ -49,7 +49,7 @@ from privacyfunnel.model.published.wide_fit import (
 from privacyfunnel.model.published.wide_model import WideModel
 from privacyfunnel.model.uses.statistics_use import Statistics
 from privacyfunnel.model.uses.use import Information
-from privacyfunnel.release.model_design import LEAST_LEFT, noise_source
+from privacyfunnel.release.model_design import LARGEST_ADVICE, LEAST_LEFT, noise_source
 from privacyfunnel.tables.coding.contingency import Contingency, Variable, distinct_rows
 
 if TYPE_CHECKING:
@@ -193,7 +193,7 @@ def fit_wide(table: Contingency, spec: ReleaseSpec) -> FittedWideModel:
             coded, epsilon, total, noise_source(spec), (secrets_given, kinds), spec.impossible_pairs, spec.known
         )
     except FewRowsError as error:
-        raise _few_rows_error(str(error), rows, total) from None
+        raise _few_rows_error(str(error), rows, total, error.columns, error.needed) from None
     model = WideModel(
         tree=fit.tree, groups=fit.groups, rest=fit.rest, rows=rows, epsilon=epsilon, delta=fit.delta, total=total
     )
@@ -289,10 +289,13 @@ def _map_labels(table: Contingency, codings: Sequence[Coding], becomes: Sequence
     return Contingency(weights, table.secret, Variable(tuple(codings), combos))
 
 
-def _few_rows_error(why: str, rows: int, total: Fraction) -> ParameterError:
-    more = math.ceil(2 * float(total) * 10) / 10
+def _few_rows_error(
+    why: str, rows: int, total: Fraction, columns: Sequence[str] = ("COLUMN",), needed: float = 1.0
+) -> ParameterError:
+    more, names = math.ceil(max(2.0, 1.5 * needed) * float(total) * 10) / 10, ",".join(columns)
+    larger = f"Try {hint('epsilon', format_number(more))}. " if more <= LARGEST_ADVICE else ""
     return ParameterError(
-        f"A published model needs more rows, a larger ε or fewer values: {why}, of {rows:,} rows. Try "
-        f"{hint('epsilon', more)}, name values that are public knowledge ({hint('public_labels', 'COLUMN')}), publish "
-        f"fewer columns, or use {hint('prior', 'table')}, whose mechanism is for your eyes only."
+        f"A published model needs more rows, a larger ε or fewer values: {why}, of {rows:,} rows. "
+        f"{larger}Name values that are public knowledge ({hint('public_labels', names)}), publish fewer columns, or "
+        f"use {hint('prior', 'table')}, whose mechanism is for your eyes only."
     )

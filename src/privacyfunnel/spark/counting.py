@@ -15,9 +15,8 @@ from privacyfunnel.atomic_files import OWNERS_FOLDER
 from privacyfunnel.errors import ColumnError
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.names import unique_label, validate_columns
-from privacyfunnel.release.bound_table import BoundTable, TableLeak
+from privacyfunnel.release.bound_table import BoundTable, TableLeak, find_unknown
 from privacyfunnel.release.kept_counts import MOST_CELLS, published_variable, too_many_error
-from privacyfunnel.release.row_sampler import find_unknown
 from privacyfunnel.spark.output_folder import is_classic
 from privacyfunnel.spec import ReleaseSpec
 from privacyfunnel.tables.coding.contingency import UnknownRows
@@ -51,7 +50,7 @@ def input_codes(rows: pl.DataFrame, sealed: SealedProtocol) -> IntArray:
     """The input of each row, a number or a record of codes; −1 if the mechanism lacks it."""
     mine = select_columns(rows, [at.name for at in sealed.domain.attributes])
     found = BoundTable(sealed, encode_published(open_source(mine), published_variable(sealed.domain)), False)
-    return np.concatenate([found.inputs(chunk) for chunk in found.encoding.chunks()])
+    return np.concatenate([found.inputs(chunk) for chunk in found.chunks()])
 
 
 def count_unknown_rows(df: Any, sealed: SealedProtocol) -> tuple[int, UnknownRows]:

@@ -127,6 +127,22 @@ def check_composable(spec: Spec) -> None:
             )
 
 
+def check_after(spec: Spec) -> None:
+    """A release after another has the model, labels and promise of that one."""
+    if spec.after is None:
+        return
+    fixed = ("robust", "composable", "known", "average", "population", "design_epsilon", "domain", "merge_rare")
+    others = {name: getattr(spec, name) not in (None, ()) for name in (*fixed, "public_labels", "zeros", "keep")}
+    others |= {"prior": spec.prior not in (None, MODEL), "method": spec.method not in ("auto", "optimal")}
+    others |= {name: getattr(spec, name) for name in ("sees_secret", "keep_order", "with_shares")}
+    for name, given in others.items():
+        if given:
+            raise ParameterError(
+                f"{hint('after')} takes model, labels and promise from the earlier release, and {hint(name)} would be "
+                f"another. Leave {hint(name)} out, or make a release of its own."
+            )
+
+
 def check_robust(spec: Spec) -> None:
     """Other odds are covered around one prior, by a mechanism that reads what is published, for every record."""
     if spec.known:
@@ -298,4 +314,4 @@ def find_source(table: Any, query: str | None = None) -> TableSource:
 
 
 # Of every spec, as it is made.
-CHECKS = (check_promise, check_prior, check_composable, check_robust, check_private, check_kept, check_key)
+CHECKS = (check_promise, check_prior, check_composable, check_after, check_robust, check_private, check_kept, check_key)

@@ -84,6 +84,7 @@ class ReleaseSpec:
     robust: float | str | None = None
     composable: float | None = None
     known: Names = ()
+    after: Any = None
     average: float | None = None
     average_only: bool = False
     sees_secret: bool = False
@@ -137,7 +138,6 @@ class ReleaseSpec:
     format: str | None = None
     excel_safe: bool = False
     report: bool = True
-    curve: bool = False
     sign: Path | None = None
     signed_by: Path | None = None
     ledger: Path | None = None
@@ -165,7 +165,7 @@ class ReleaseSpec:
     def require_columns(self) -> Self:
         """The spec itself, where it names what a design needs; else a refusal."""
         for role, columns in (("secret", self.secret), ("published", self.publish)):
-            if not columns:
+            if not columns and self.after is None:
                 raise ColumnError(f"at least one {role} column must be named; none was. Name one.")
         _ = self.promise_value
         check_model(self)
