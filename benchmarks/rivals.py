@@ -2,9 +2,10 @@
 
 Rivals run in environments of their own, installed from the package registry into `build/rivals`, where results are kept
 too: what was drawn once is not drawn again, and a run that was stopped goes on. `python -m benchmarks rivals` draws,
-the cheapest first, and writes `docs/rivals/results.csv`, the figures beside it and `docs/rivals.md`; with `--page` it
-draws nothing, and makes the page and the figures of the CSV. `--minutes N` stops after so many minutes; `--only TEXT`
-draws arms whose names contain a text, `--again TEXT` forgets first what is kept of them.
+one draw of everything first, in as many processes as there are cores, and writes `docs/rivals/results.csv`, the figures
+beside it and `docs/rivals.md`; with `--page` it draws nothing, and makes the page and the figures of the CSV.
+`--minutes N` begins no draw after so many minutes; `--only TEXT` draws arms whose names contain a text, `--again TEXT`
+forgets first what is kept of them.
 """
 
 from __future__ import annotations
@@ -15,67 +16,79 @@ import math
 import sys
 import time
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, fields
+from functools import cache, partial
 from itertools import product
+from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
 from scipy.stats import t as student
 
 from benchmarks.comparison.arms import Arm, all_arms
-from benchmarks.comparison.environments import BUILD, RivalError
+from benchmarks.comparison.environments import BUILD, RivalError, alone
 from benchmarks.comparison.judging import Judgement, judge
-from benchmarks.comparison.page import FAILURES, RESULTS, write_page
+from benchmarks.comparison.page import FAILURES, RESULTS, read_lines, write_page
 from benchmarks.comparison.tables import Case, load_cases
 from privacyfunnel.errors import PrivacyFunnelError
 
-# How many draws at most, of slow arms or of others, on which kind of table, at which ε: what is asked most comes first.
+# Up to how many draws, at which ε, for how many processor seconds of one arm on one table; what is asked most is first.
 OTHERS = (0.5, 2.0)
 PLAN = (
-    (1, False, False, (1.0,)),
-    (1, False, True, (1.0,)),
-    (3, False, False, (1.0, *OTHERS)),
-    (5, False, False, (1.0, *OTHERS)),
-    (1, True, False, (1.0,)),
-    (20, False, False, (1.0, *OTHERS)),
-    (5, False, True, (1.0,)),
-    (3, True, False, (1.0,)),
-    (3, True, True, (1.0,)),
+    (1, (1.0,), 200.0),
+    (3, (1.0,), 200.0),
+    (1, OTHERS, 60.0),
+    (20, (1.0,), 200.0),
+    (20, OTHERS, 60.0),
 )
 NAMES = [field.name for field in fields(Judgement)]
+Task = tuple[str, str, float, int, float]  # table, arm, ε, draws, processor seconds
 
 
-def run_draws(case: Case, arm: Arm, epsilon: float, draws: int) -> None:
-    """Every draw of an arm on a table, or why it could not be run, into the file where they are kept."""
+def run_draws(case: Case, arm: Arm, epsilon: float, draws: int, seconds: float) -> None:
+    """So many draws of an arm on a table, as far as they take so many seconds, or why it could not be run: kept."""
     kept = _kept_file(case, arm, epsilon)
     kept.parent.mkdir(parents=True, exist_ok=True)
-    found: dict[str, Any] = json.loads(kept.read_text()) if kept.exists() else {}
-    seeds = [seed for seed in range(min(draws, arm.most_draws)) if str(seed) not in found]
-    if "failed" in found or not seeds:
-        return
-    print(f"{case.name}, ε = {epsilon:g}: {arm.name}, {len(seeds)} draws", flush=True)
-    try:
-        if arm.script is not None:
-            arm.script.run(case, epsilon, seeds)
-        for seed in seeds:
-            found[str(seed)] = asdict(judge(case, arm, epsilon, seed))
-            kept.write_text(json.dumps(found))
-    except (RivalError, PrivacyFunnelError) as error:
-        kept.write_text(json.dumps({**found, "failed": str(error)}))
+    with alone(kept):
+        found: dict[str, Any] = json.loads(kept.read_text()) if kept.exists() else {}
+        if draws > 1 and found and "failed" not in found:
+            draws = min(draws, max(int(seconds / max(np.mean([draw["seconds"] for draw in found.values()]), 1e-9)), 1))
+        seeds = [seed for seed in range(min(draws, arm.most_draws)) if str(seed) not in found]
+        if "failed" in found or not seeds:
+            return
+        print(f"{case.name}, ε = {epsilon:g}: {arm.name}, {len(seeds)} draws", flush=True)
+        try:
+            if arm.script is not None:
+                arm.script.run(case, epsilon, seeds)
+            for seed in seeds:
+                found[str(seed)] = asdict(judge(case, arm, epsilon, seed))
+                kept.write_text(json.dumps(found))
+        except (RivalError, PrivacyFunnelError) as error:
+            kept.write_text(json.dumps({**found, "failed": str(error)}))
 
 
 def _kept_file(case: Case, arm: Arm, epsilon: float) -> Any:
     return BUILD / "judged" / f"{case.name}-{arm.name}-{epsilon:g}.json".replace(" ", "_").replace(",", "")
 
 
-def _run_plan(cases: list[Case], arms: list[Arm], minutes: float) -> None:
-    start = time.monotonic()
-    for draws, slow, heavy, epsilons in PLAN:
+def _run_task(end: float, task: Task) -> None:
+    """In a process that has the tables from the task before."""
+    if time.time() < end:
+        cases, arms = {case.name: case for case in _all_cases()}, {arm.name: arm for arm in all_arms()}
+        run_draws(cases[task[0]], arms[task[1]], *task[2:])
+
+
+@cache
+def _all_cases() -> list[Case]:
+    return load_cases()
+
+
+def _tasks(cases: list[Case], arms: list[Arm]) -> Iterator[Task]:
+    for draws, epsilons, seconds in PLAN:
         for epsilon, case, arm in product(epsilons, cases, arms):
-            if (arm.slow, case.heavy) == (slow, heavy) and arm.fits(case) and (arm.heeds_epsilon or epsilon == 1):
-                if time.monotonic() - start > 60 * minutes:
-                    return
-                run_draws(case, arm, epsilon, draws)
+            if arm.fits(case) and (arm.heeds_epsilon or epsilon == 1):
+                yield case.name, arm.name, epsilon, draws, seconds
 
 
 def _summaries(cases: list[Case]) -> Iterator[tuple[tuple[str, str, str], list[dict[str, str]], str]]:
@@ -111,7 +124,7 @@ def summarise(values: list[float]) -> tuple[float, float]:
 
 def write_results(cases: list[Case]) -> None:
     """The CSVs: what was measured before stays until it is measured again."""
-    results, failures = _read(RESULTS), _read(FAILURES)
+    results, failures = read_lines(RESULTS), read_lines(FAILURES)
     for key, lines, failed in _summaries(cases):
         if lines or failed:
             results = [line for line in results if _key(line) != key] + lines
@@ -130,11 +143,6 @@ def write_results(cases: list[Case]) -> None:
             writer.writerows(sorted(lines, key=place))
 
 
-def _read(path: Any) -> list[dict[str, str]]:
-    with path.open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
-
-
 def _key(line: dict[str, str]) -> tuple[str, str, str]:
     return line["table"], line["epsilon"], line["arm"]
 
@@ -143,12 +151,14 @@ def main(words: list[str]) -> None:
     """Draw, and write the page; or the page alone."""
     options = dict(zip(words, [*words[1:], ""], strict=True))
     if "--page" not in words:
-        cases = load_cases()
+        cases = _all_cases()
         for case, arm, epsilon in product(cases, all_arms(), (1.0, *OTHERS)):
             if "--again" in words and options["--again"] in arm.name:
                 _kept_file(case, arm, epsilon).unlink(missing_ok=True)
         arms = [arm for arm in all_arms() if options.get("--only", options.get("--again", "")) in arm.name]
-        _run_plan(cases, arms, float(options.get("--minutes", "600")))
+        end = time.time() + 60 * float(options.get("--minutes", "600"))
+        with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+            list(pool.map(partial(_run_task, end), _tasks(cases, arms)))
         write_results(cases)
     write_page()
 

@@ -6,12 +6,14 @@ environment, which is made in `build/rivals/` when it is first needed, from the 
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,19 +48,28 @@ class Output:
     facts: dict[str, Any]  # seconds, memory in MB, and what else the script found
 
 
+@contextmanager
+def alone(path: Path) -> Iterator[None]:
+    """No other process is at this file or folder."""
+    with path.with_name(f"{path.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 def python_of(name: str) -> Path:
-    """The Python of an environment, which is made if need be."""
+    """The Python of an environment, which is made if need be, by one process at a time."""
     folder = BUILD / "environments" / name
     ready = folder / "ready.json"
     wanted = [*PACKAGES[name], *ALONE.get(name, ())]
-    if not (ready.exists() and json.loads(ready.read_text()) == wanted):
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        install = [str(folder / "bin" / "pip"), "install", "--quiet"]
-        _run([sys.executable, "-m", "venv", "--clear", str(folder)], 600)
-        _run([*install, *PACKAGES[name]], 1800)
-        if name in ALONE:
-            _run([*install, "--no-deps", *ALONE[name]], 600)
-        ready.write_text(json.dumps(wanted))
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with alone(folder):
+        if not (ready.exists() and json.loads(ready.read_text()) == wanted):
+            install = [str(folder / "bin" / "pip"), "install", "--quiet"]
+            _run([sys.executable, "-m", "venv", "--clear", str(folder)], 600)
+            _run([*install, *PACKAGES[name]], 1800)
+            if name in ALONE:
+                _run([*install, "--no-deps", *ALONE[name]], 600)
+            ready.write_text(json.dumps(wanted))
     return folder / "bin" / "python"
 
 

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import polars as pl
 from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.model_selection import cross_val_predict
 from threadpoolctl import threadpool_limits
 
 from benchmarks.comparison.arms import LIMIT, Arm
-from benchmarks.comparison.environments import BUILD, RivalError, run_script
+from benchmarks.comparison.environments import RivalError, run_script
 from benchmarks.comparison.published import Published
 from benchmarks.comparison.regressions import Z, regress
 from benchmarks.comparison.tables import MOST_COMBINATIONS, Case, Codes
 from privacyfunnel.arrays import FloatArray
+from privacyfunnel.errors import PrivacyFunnelError
 
 ATTACKED = 1  # draws on which classifiers are trained, members are looked for and anonymeter is run: they take seconds
-ATTACKED_EPSILON = 1.0  # and at which ε the two that need a second release
+ATTACKED_EPSILON = 1.0  # and at which ε the two that need a second release, of half of the people
 MOST_INFERRED = 10_000  # rows of tables on which anonymeter is run: it compares each person with every row
 ATTACKS = 500  # people whose secret anonymeter guesses, inside and outside of the table
 SECOND = 1000  # the first seed of these
@@ -33,6 +36,9 @@ class Judgement:
     linked: float | None  # how often the secret is named right by whoever sees the linked record
     linked_exact: float | None  # the same over all draws, by our sum
     linked_qif: float | None  # … and by qif
+    beyond: (
+        float | None
+    )  # of real rows: those that move a belief by more than e^ε for who fitted a classifier to the table
     learnt: float | None  # … by whoever knows the other columns, and learns from the release
     inside: float | None  # … by anonymeter's attack, about people of the table
     control: float | None  # … and about people who are not in it
@@ -52,7 +58,7 @@ class Judgement:
 def judge(case: Case, arm: Arm, epsilon: float, seed: int) -> Judgement:
     """Publish once, and ask every question."""
     found = arm.publish(case, epsilon, seed)
-    attacked, twice = seed < ATTACKED, epsilon == ATTACKED_EPSILON and not arm.slow and not case.heavy
+    attacked, twice = seed < ATTACKED, epsilon == ATTACKED_EPSILON and arm.attacked
     known = [name for name in case.columns if name != case.target]
     exact, by_qif = _best_guess(case, found) if attacked and found.joint is not None else (None, None)
     second = _attack_half(case, arm, epsilon, seed) if attacked and twice else (None,) * 3
@@ -62,6 +68,7 @@ def judge(case: Case, arm: Arm, epsilon: float, seed: int) -> Judgement:
         linked=None if found.guesses is None else float((found.guesses == case.coded.secrets).mean()),
         linked_exact=exact,
         linked_qif=by_qif,
+        beyond=_beyond(case, found, epsilon),
         learnt=_learnt(case, found) if attacked else None,
         inside=second[0],
         control=second[1],
@@ -108,6 +115,28 @@ def _regressions(case: Case, found: Published) -> tuple[float, float, float] | t
     return float((error / true.errors).mean()), float((error <= Z * told.errors).mean()), float(same.mean())
 
 
+def _beyond(case: Case, found: Published, epsilon: float) -> float | None:
+    """How often a record moves the belief of who knows better than the published model by more than e^ε."""
+    if found.linked_law is None or found.linked_law[1].shape[1] != len(case.coded.secret.labels):
+        return None
+    codes, shares = case.coded.codes, np.bincount(case.coded.secrets) / case.coded.rows
+    if ("beliefs",) not in case.cache:
+        with threadpool_limits(1):
+            fitted = cross_val_predict(_learner(len(case.columns)), codes, case.coded.secrets, method="predict_proba")
+        case.cache["beliefs",] = fitted / shares
+    keep, synthetic = found.linked_law
+    likelihood = keep[:, None] * case.cache["beliefs",] + synthetic
+    ratios = likelihood / (likelihood @ shares)[:, None]
+    real = (found.rows == codes).all(axis=1)
+    return float((np.abs(np.log(ratios[real])).max(axis=1) > epsilon).mean())
+
+
+def _learner(columns: int) -> HistGradientBoostingClassifier:
+    return HistGradientBoostingClassifier(
+        categorical_features=list(range(columns)), random_state=0, max_iter=ROUNDS, early_stopping=False
+    )
+
+
 def _learnt(case: Case, found: Published) -> float:
     """How often the secret is named right by somebody who knows a person's other columns."""
     if found.secrets is not None:
@@ -131,9 +160,7 @@ def _accuracy(case: Case, rows: Codes, answers: Codes, known: list[str], column:
         return float((counts.argmax(axis=1)[numbers[1]] == truth).mean())
     if len(np.unique(answers)) < 2:
         return float((truth == answers[0]).mean())
-    learner = HistGradientBoostingClassifier(
-        categorical_features=list(range(len(places))), random_state=0, max_iter=ROUNDS, early_stopping=False
-    )
+    learner = _learner(len(places))
     with threadpool_limits(1):
         learner.fit(rows[:, places], answers)
     return float((learner.predict(case.coded.codes[:, places]) == truth).mean())
@@ -142,9 +169,10 @@ def _accuracy(case: Case, rows: Codes, answers: Codes, known: list[str], column:
 def _best_guess(case: Case, found: Published) -> tuple[float, float]:
     """How often the best guess from the linked output is right, by a sum, and by qif."""
     joint: FloatArray = np.asarray(found.joint)
-    path = BUILD / "tables" / "joint.csv"
-    pl.DataFrame(joint[:, joint.sum(axis=0) > 0], orient="row").write_csv(path, float_precision=17)
-    (output,) = run_script("qif", "qif_vulnerability", path, {}, [0], LIMIT)
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "joint.csv")
+        pl.DataFrame(joint[:, joint.sum(axis=0) > 0], orient="row").write_csv(path, float_precision=17)
+        (output,) = run_script("qif", "qif_vulnerability", path, {}, [0], LIMIT)
     return float(joint.max(axis=0).sum()), float(pl.read_csv(output.path)["right"][0])
 
 
@@ -153,18 +181,19 @@ def _attack_half(case: Case, arm: Arm, epsilon: float, seed: int) -> tuple[float
     coded = case.coded
     inside = np.random.default_rng(seed + 17).permutation(coded.rows) < coded.rows // 2
     halves = [replace(coded, secrets=coded.secrets[some], codes=coded.codes[some]) for some in (inside, ~inside)]
-    paths = [case.path.with_name(f"{name}-{case.path.name}") for name in ("half", "control")]
-    for half, path in zip(halves, paths, strict=True):
-        case.decode(half.codes, half.secrets).write_csv(path)
-    try:
-        found = arm.publish(replace(case, path=paths[0], coded=halves[0], cache={}), epsilon, SECOND + seed)
-    except RivalError:
-        return None, None, None
+    with TemporaryDirectory() as folder:
+        paths = [Path(folder, f"{name}.csv") for name in ("half", "control", "released")]
+        for half, path in zip(halves, paths, strict=False):
+            case.decode(half.codes, half.secrets).write_csv(path)
+        try:
+            found = arm.publish(replace(case, path=paths[0], coded=halves[0], cache={}), epsilon, SECOND + seed)
+        except (RivalError, PrivacyFunnelError):
+            return None, None, None
+        rates = _infer(case, found, paths, seed)
     own, seen = case.record_numbers(coded.codes), np.sort(case.record_numbers(found.rows))
     scores = np.searchsorted(seen, own, "right") - np.searchsorted(seen, own, "left")
     _, place, times = np.unique(own, return_inverse=True, return_counts=True)
     rare = times[place] == 1  # what is common says nothing about anybody
-    rates = _infer(case, found, paths, seed)
     if not (rare & inside).any() or not (rare & ~inside).any():
         return *rates, 0.5
     members, others = scores[rare & inside], np.sort(scores[rare & ~inside])
@@ -172,14 +201,14 @@ def _attack_half(case: Case, arm: Arm, epsilon: float, seed: int) -> tuple[float
     return *rates, float(((below + upto) / 2).mean() / len(others))
 
 
-def _infer(case: Case, found: Published, paths: list[Any], seed: int) -> tuple[float | None, float | None]:
+def _infer(case: Case, found: Published, paths: list[Path], seed: int) -> tuple[float | None, float | None]:
     """anonymeter's inference attack with its control group, where the release or its model says what to guess."""
     if (found.secrets is None and found.known_model is None) or case.coded.rows > MOST_INFERRED:
         return None, None
     secrets = found.secrets if found.known_model is None else found.known_model(found.rows)
-    path = case.path.with_name(f"released-{case.path.name}")
-    case.decode(found.rows, secrets).write_csv(path)
-    options = {"secret": case.secret, "inside": str(paths[0]), "control": str(paths[1]), "attacks": ATTACKS}
-    (output,) = run_script("anonymeter", "anonymeter_inference", path, options, [seed], LIMIT)
+    inside, control, released = paths
+    case.decode(found.rows, secrets).write_csv(released)
+    options = {"secret": case.secret, "attacks": ATTACKS, "inside": str(inside), "control": str(control)}
+    (output,) = run_script("anonymeter", "anonymeter_inference", released, options, [seed], LIMIT)
     rates = pl.read_csv(output.path)
     return float(rates["inside"][0]), float(rates["control"][0])

@@ -48,7 +48,6 @@ class Case:
     coded: CodedTable
     target: str
     analysis: Analysis | None = None
-    heavy: bool = False  # a design takes half a minute: drawn last, at ε = 1 alone
     cache: dict[tuple[object, ...], Any] = field(default_factory=dict)  # of what all draws share
 
     @property
@@ -104,6 +103,10 @@ class Case:
         """The number of each record's combination."""
         return np.asarray(np.ravel_multi_index(tuple(codes.T), self.coded.sizes))
 
+    def records(self, numbers: Codes) -> Codes:
+        """The combinations with these numbers."""
+        return np.column_stack(np.unravel_index(numbers, self.coded.sizes))
+
     @cached_property
     def occurring_counts(self) -> tuple[IntArray, Codes]:
         """Secrets × combinations that occur, and the numbers of these."""
@@ -154,8 +157,8 @@ def load_cases() -> list[Case]:
         _survey("votes", "votetrump", "bornagain", party),
         _make_case("census 1", people, "occupation", ["education"], "education"),
         _make_case("census 8, income", people, "income", eight, "marital-status", married),
-        _make_case("census 3", people, "occupation", ["education", "sex", "workclass"], "workclass", three, heavy=True),
-        _make_case("census 8, occupation", people, "occupation", others, "income", rich, heavy=True),
+        _make_case("census 3", people, "occupation", ["education", "sex", "workclass"], "workclass", three),
+        _make_case("census 8, occupation", people, "occupation", others, "income", rich),
     ]
 
 
@@ -172,10 +175,8 @@ def _make_case(
     columns: list[str],
     target: str,
     analysis: Analysis | None = None,
-    *,
-    heavy: bool = False,
 ) -> Case:
     path = BUILD / "tables" / f"{name.replace(', ', '-').replace(' ', '-')}.csv"
     kept = rows.select([*columns, secret])
     kept.write_csv(path)
-    return Case(name, path, code_frame(kept, secret), target, analysis, heavy)
+    return Case(name, path, code_frame(kept, secret), target, analysis)

@@ -11,10 +11,11 @@ import duckdb
 import polars as pl
 import pytest
 
-from privacyfunnel.errors import TableError
+from privacyfunnel.errors import OutputError, TableError
 from privacyfunnel.release.ledger.ledger_file import NAME
 from privacyfunnel.tables.coding.encoding import encode
 from privacyfunnel.tables.databases.query import Query
+from privacyfunnel.tables.databases.table_target import TableTarget
 from privacyfunnel.tables.readers.formats import AUTO_DETECT
 from tests.cli.postgres import SPELT, Server, server
 from tests.commands import found_by, said, turned_down
@@ -89,12 +90,14 @@ def test_the_commands_of_the_page_run_as_they_are_written(
     with closing(sqlite3.connect(tmp_path / "people.sqlite")) as lite:
         lite.executescript(f"{made}; {filled};")
     commands = re.findall(r"^\$ privacyfunnel (.*)$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
-    assert len(commands) == len(KINDS)
-    for command, there in zip(commands, (200, 400, 400), strict=True):
+    assert len(commands) == len(KINDS) + 1
+    for command, there in zip(commands[:-1], (200, 400, 400), strict=True):
         words = shlex.split(command)
         found_by(capsys, *words)
         assert pl.read_csv(Path(words[-1]) / "public" / "sanitised.csv").height == there
         Path(NAME).unlink()  # it would refuse a second release of the same rows
+    found_by(capsys, *shlex.split(commands[-1]))
+    assert fetch("people.duckdb", "select * from people_public").height == 400
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -332,3 +335,78 @@ def test_a_function_that_writes_beyond_the_transaction_is_refused(
         Query(postgres.address(user="steward"), "select count(*) as n from written").open(AUTO_DETECT).batches(["n"])
     )
     assert rows["n"].item() == 0
+
+
+def fetch(where: str, query: str) -> pl.DataFrame:
+    table = Query(where, query).open(AUTO_DETECT)
+    return pl.concat(table.batches(table.columns))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_go_back_into_a_table_of_the_database_and_only_what_was_written_here_is_replaced(
+    kind: str, places: dict[str, str], postgres: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = postgres.address(user="steward") if kind == "postgres" else places[kind]
+    job = ["--prior=table", where, "--query", SELECT, *ASKED, "--seed", "1", "--no-report", "--keep", "fee"]
+    goal = f"{where}#people_public"
+    first = found_by(capsys, "sanitise", *job, "--accept-kept", "--into", "first", "--into-table", goal)
+    rows = fetch(where, "select * from people_public")
+    file = pl.read_csv("first/public/sanitised.csv", schema=rows.schema)
+    assert rows.equals(file), "the same rows in the same order"
+    assert fetch(where, "select * from people_public_notice").item() == "Rows drawn by privacyfunnel."
+    assert first["into_table"].endswith("#people_public")
+    assert SPELT not in str(first)
+    words = ["apply", "first/owner/protocol.json", where, "--query", SELECT, "--again", "--accept-drift"]
+    assert "exists already" in turned_down(capsys, *words, "--into", "rows.csv", "--into-table", goal)
+    found_by(capsys, *words, "--into", "rows.csv", "--into-table", goal, "--force")
+    assert fetch(where, "select * from people_public").columns == ["town"]
+    assert "nothing is promised" in fetch(where, "select * from people_public_notice").item()
+    told = turned_down(capsys, *words, "--into", "other.csv", "--into-table", f"{where}#people", "--force")
+    assert "This program did not write it" in told
+    assert fetch(where, "select id from people").height == ROWS
+
+
+def test_rows_that_a_database_does_not_take_are_published_nowhere(
+    places: dict[str, str], postgres: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job = ["sanitise", "--prior=table", places["csv"], *ASKED, "--no-report", "--ledger", "ledger.json"]
+    reader = f"{postgres.address()}#mine"  # of a role that may only read
+    told = turned_down(capsys, *job, "--into", "out", "--into-table", reader)
+    assert "permission denied" in told
+    assert SPELT not in told
+    assert not Path("out").exists()
+    assert not Path("ledger.json").exists()
+    told = turned_down(capsys, *job, "--into", "out", "--into-table", "people.csv")
+    assert "with # between" in told
+
+
+def test_rows_go_into_a_table_all_at_once(postgres: Server, places: dict[str, str]) -> None:
+    target = TableTarget.parse(f"{postgres.address(user='steward')}#slowly")
+
+    def batches() -> Iterator[pl.DataFrame]:
+        for i in range(3):
+            yield pl.DataFrame({"a": [i]})
+            with pytest.raises(TableError):  # nobody sees it yet
+                fetch(target.where, "select * from slowly")
+        if not complete:
+            raise OSError("the disk is full")
+
+    complete = False
+    with pytest.raises(OutputError, match="took no row"), target.write(force=False) as load:
+        load(batches(), "")
+    target.check(force=False)
+    complete = True
+    with target.write(force=False) as load:
+        load(batches(), "")
+    assert fetch(target.where, "select * from slowly")["a"].to_list() == [0, 1, 2]
+
+
+def test_any_table_becomes_a_folder_of_parquet_parts_of_equal_size(
+    places: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    found_by(capsys, "design", "--prior=table", places["csv"], *ASKED, "--into", "protocol.json")
+    rows = ["apply", "protocol.json", places["duckdb"], "--query", SELECT]
+    found_by(capsys, *rows, "--into", "parts", "--parts", "7")
+    sizes = [pl.read_parquet(path).height for path in sorted(Path("parts").glob("part-*.parquet"))]
+    assert sizes == [ROWS * i // 7 - ROWS * (i - 1) // 7 for i in range(1, 8)]
+    assert "random order" in turned_down(capsys, *rows, "--into", "more", "--parts", "7", "--keep-order", "--again")

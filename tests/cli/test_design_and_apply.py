@@ -102,7 +102,7 @@ def test_rows_that_are_not_known_are_said_without_their_values(made: Path, tmp_p
     rows.write_csv(tmp_path / "rows.csv")
     words = ["apply", made / "protocol.json", tmp_path / "rows.csv", "--into", tmp_path / "out.csv"]
     sentence = turned_down(capsys, *words)
-    assert "7 of 400 do not (7 in town)" in sentence
+    assert "7 of 400 have others (7 in town)" in sentence
     assert "Atlantis" not in sentence
     sentence = turned_down(capsys, *words, "--unknown", "drop")
     assert "leaks up to ε = 0.4168, together with who is left out" in sentence
@@ -138,7 +138,7 @@ BAD: dict[str, tuple[Callable[[Path, Path], list[object]], str]] = {
     ),
     "other types": (
         lambda made, to: _rows(made, to, pl.DataFrame({"town": [1.5, 2.5], "job": ["j0", "j1"]})),
-        "2 of 2 do not (2 in town)",
+        "2 of 2 have others (2 in town)",
     ),
     "no id": (lambda made, to: applied(made, "june.csv", to, "--row-id", "person"), "no column 'person'"),
     "an id twice": (

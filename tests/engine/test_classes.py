@@ -1,7 +1,5 @@
 """Classes of inputs: cones by their rays, boxes of masses and cones, and a proof that never claims too much."""
 
-import time
-
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
@@ -168,10 +166,10 @@ def test_the_proof_by_classes_finds_the_least_vertex_and_never_claims_more(
     objective = problem.objective
     prover = BranchAndBound(ClassRelaxation(cones, objective), objective, by_vertices(problem)[0].polish)
     for slack in (1e-5, 0.2):
-        proof = prover.prove(prices, -least + slack, time.monotonic() + 60)
+        proof = prover.prove(prices, -least + slack, np.inf)
         assert -1.01 * slack <= proof.bound - least <= 1e-9
         assert not proof.atoms.size
-    proof = prover.prove(prices, -least - 0.1, time.monotonic() + 60)
+    proof = prover.prove(prices, -least - 0.1, np.inf)
     assert proof.bound <= least + 1e-9
     assert reduced_costs(objective, proof.atoms, prices).min() < least + 0.1
 

@@ -1,7 +1,6 @@
 """Protocols that see S: bounds against brute force, atoms against the promise, whole solves, and the gap asked for."""
 
 import math
-import time
 from itertools import combinations, product
 
 import numpy as np
@@ -123,7 +122,7 @@ def assert_prices_right(
         assert_allowed(problem, proof.atoms)
         refuted = reduced_costs(problem.objective, proof.atoms, price).min(initial=np.inf) < -target
         assert proof.bound >= -target or refuted
-    assert prover.prove(price, -least, time.monotonic() - 1).bound <= least
+    assert prover.prove(price, -least, -np.inf).bound <= least
     found = search.descend(price)
     assert_allowed(problem, found)
     assert reduced_costs(problem.objective, found, price).min() >= least - close

@@ -24,7 +24,7 @@ def channels_of(problem: Problem) -> SideChannels:
 
 
 def cost_of(problem: Problem) -> float:
-    found = split(problem, gap=1e-6, time_limit=60.0)
+    found = split(problem, gap=1e-6)
     assert found.value - found.bound <= 1e-6
     return found.bound
 
@@ -45,7 +45,7 @@ def test_no_split_leaves_less_open_than_each_side_channel_costs(
     seed: int, shape: tuple[int, ...], epsilon: float
 ) -> None:
     problem = problem_of(random_joint(seed, shape), SRLIP(epsilon))
-    channels, best = channels_of(problem), split(problem, gap=1e-6, time_limit=60.0)
+    channels, best = channels_of(problem), split(problem, gap=1e-6)
     h = left_open(channels, np.asarray(best.atoms), best.weights)
     least = np.zeros((len(h), len(h)))
     for asked in channels.division_pairs():
@@ -144,7 +144,7 @@ def test_without_side_channels_there_is_nothing_to_divide() -> None:
 def test_many_rows_are_proved_by_side_channels_together() -> None:
     """Three attributes: together they prove more than each, and no more than is true."""
     problem = problem_of(random_joint(4, (2, 2, 2, 3)), SRLIP(0.4))
-    reference, generation = split(problem, gap=1e-4, time_limit=60.0), by_programmes(problem)
+    reference, generation = split(problem, gap=1e-4), by_programmes(problem)
     generation.run(1e-4, 2.0)
     channels = channels_of(problem)
     alone = [

@@ -365,7 +365,7 @@ def test_files_that_say_nothing_are_refused(tmp_path: Path) -> None:
 
 def test_populations_and_other_odds_are_refused_where_sides_differ() -> None:
     joint = Joint.from_counts([[300, 100], [100, 300]])
-    with pytest.raises(ParameterError, match="both ways alike"):
+    with pytest.raises(ParameterError, match="symmetric"):
         PML(1.0).for_population(joint).credal_sets(joint)
     with pytest.raises(ParameterError, match="must say which groups"):
         InteriorPML(1.0, 0.1).for_population(joint)

@@ -58,9 +58,9 @@ def test_public_labels_are_refused_where_they_mean_nothing(more: dict[str, objec
 def test_a_refusal_after_noise_was_drawn_says_that_it_counts(tmp_path: Path) -> None:
     people(rows=300).write_csv(tmp_path / "people.csv")
     words = ["sanitise", tmp_path / "people.csv", "-s", "illness", "--publish", "town", "-e", "0.1", "--into"]
-    counts = "Noise was drawn, and counts: the next run needs --again; --try draws none that counts."
+    counts = "Noise was drawn, and its ε is spent: the next run needs --again. --try spends nothing."
     refused([*words, tmp_path / "out"], "ParameterError", "A published model needs more rows", counts)
-    refused([*words, tmp_path / "out"], "LedgerError", "Noise was drawn for the counts of these rows before, once")
+    refused([*words, tmp_path / "out"], "LedgerError", "These rows were designed for before, once")
 
 
 def test_no_noise_refuses_a_small_table_whose_labels_are_public() -> None:

@@ -119,9 +119,7 @@ def test_private_designs_of_the_same_rows_add_up_whichever_command_made_them(war
     first = told("design", *private(ward, tmp_path / "one.json"))
     assert "noise of ε = 0.5: together" in " ".join(first["not_promised"])
     for words in (["design", *private(ward, tmp_path / "two.json")], ["sanitise", *private(ward, tmp_path / "out")]):
-        refused(
-            words, "LedgerError", "Noise was drawn for the counts of these rows before, once", "design is 1", "--again"
-        )
+        refused(words, "LedgerError", "These rows were designed for before, once", "spend ε = 1 together", "--again")
     second = told("sanitise", *private(ward, tmp_path / "out", "--no-report", "--again"))
     assert "after designs of ε = 0.5 for the same rows" in " ".join(second["not_promised"])
     assert "by e^1.5 at most" in " ".join(second["not_promised"])
@@ -152,4 +150,4 @@ def test_noise_of_a_design_that_was_refused_or_replaced_counts_and_that_of_a_see
             design_file(ward, spec)
     refused(["design", *private(ward, tmp_path / "one.json")], "LedgerError", "before, once")
     told("design", *private(ward, tmp_path / "one.json", "--again"))
-    refused(["design", *private(ward, tmp_path / "one.json", "--force")], "LedgerError", "before, 2 times", "is 1.5")
+    refused(["design", *private(ward, tmp_path / "one.json", "--force")], "LedgerError", "before, 2 times", "ε = 1.5")

@@ -112,8 +112,7 @@ def _pairs(blocks: Iterable[Comparisons], rows: PublishedRows) -> Iterator[_Even
     for block in blocks:
         if block.scales is not None or block.mixed:
             raise ParameterError(
-                "The black-box tests compare groups of people both ways alike; this promise does not. Audit the "
-                "protocol, which is exact."
+                "The black-box tests are for symmetric promises; this one is not. Audit the protocol, which is exact."
             )
         here = np.bincount(rows.inputs, minlength=block.inputs)
         ones = np.ones(len(block.event))

@@ -125,7 +125,7 @@ def _parse(path: Path) -> tuple[str, list[str], list[str], FloatArray]:
         header = ["", *header]
     ragged = sum(len(line) != len(header) for line in body)
     if ragged:
-        raise TableError(f"Every line of '{path}' must have {len(header)} fields; {ragged} have not. Mend them.")
+        raise TableError(f"Every line of '{path}' must have {len(header)} fields; {ragged} have not. Correct them.")
     values, outputs = [line[0] for line in body], header[1:]
     for what, labels in (("original values", values), ("outputs", outputs)):
         if len(set(labels)) != len(labels):

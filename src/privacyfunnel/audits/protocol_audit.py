@@ -30,8 +30,7 @@ from privacyfunnel.mechanisms.leak_profile import LeakProfile, leak_profiles
 from privacyfunnel.mechanisms.protocol_file import find_protocol
 from privacyfunnel.mechanisms.sealing import SealedProtocol, certify, exact_worst_leak
 from privacyfunnel.mechanisms.signatures import Signer, load_signed_protocol
-from privacyfunnel.model.published.each_model import EachModel
-from privacyfunnel.model.published.table_model import PublishedModel, TableModel
+from privacyfunnel.model.published.table_model import EachModel, PublishedModel, TableModel
 from privacyfunnel.release.findings.attacker_leaks import SideChannel, side_channel
 from privacyfunnel.release.findings.composition_leakage import (
     CompositionLeak,
@@ -43,13 +42,12 @@ from privacyfunnel.release.findings.population import PopulationBound, populatio
 from privacyfunnel.release.kept_counts import count_rows, group_table
 from privacyfunnel.release.output_layout import detect_layout
 from privacyfunnel.release.published_table import PublishedTable
-from privacyfunnel.release.release_files import find_table
 from privacyfunnel.tables.coding.bins import Bins
 from privacyfunnel.tables.coding.domain_file import DomainFile
 from privacyfunnel.tables.coding.merges import Merge
 from privacyfunnel.tables.readers.column_selection import categories_to_text
 from privacyfunnel.tables.readers.formats import AUTO_DETECT, Dialect, Table
-from privacyfunnel.tables.readers.table_files import TableSource, open_source, resolve_source
+from privacyfunnel.tables.readers.table_files import TableSource, find_table, open_source, resolve_source
 
 INDUCED_TOLERANCE = 1e-9  # a stated q(y | x) is written in floats, and only ever read by analysts
 
@@ -95,7 +93,7 @@ class Audit:
         assert self.people is not None
         if self.sealed.model is None:
             return self.people.describe_with_table(self.certified)
-        return f"for the people these rows stand for, {self.people.statement} ({self.people.kind})"
+        return f"for the population, if the file is a sample, ε is {self.people.statement} ({self.people.kind})"
 
     @property
     def file_facts(self) -> list[tuple[str, str]]:

@@ -22,8 +22,8 @@ from privacyfunnel.mechanisms.signatures import Signer, load_signed_protocol
 from privacyfunnel.model.published.table_model import PublishedModel
 from privacyfunnel.names import format_names
 from privacyfunnel.release.output_layout import detect_layout
-from privacyfunnel.release.release_files import altered_files, codebook, find_table
-from privacyfunnel.tables.readers.table_files import open_table
+from privacyfunnel.release.release_files import altered_files, codebook
+from privacyfunnel.tables.readers.table_files import find_table, open_table
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,7 +76,8 @@ def audit_public(
         _check_codebook(sealed, compared)
     rows = None if sanitised is None else _count_possible_rows(sealed, Path(sanitised))
     claims = check_model_claims(sealed)
-    leaks = leak_profiles(sealed.mechanism, sealed.promise, sealed.model_joint) if sealed.mechanism.lists_inputs else ()
+    one_prior = sealed.mechanism.lists_inputs and not sealed.follows
+    leaks = leak_profiles(sealed.mechanism, sealed.promise, sealed.model_joint) if one_prior else ()
     return PublicAudit(sealed, model, now, claims, signer, compared, rows, leaks)
 
 

@@ -84,6 +84,7 @@ def content(found: Applied) -> dict[str, Any]:
         if found.signer is None
         else {"fingerprint": found.signer.fingerprint, "asked_for": found.signer.asked_for},
         "table": str(found.table),
+        "into_table": found.spec.into_table,
         "protocol": str(found.protocol_file),
     }
 
@@ -137,8 +138,8 @@ def _describe_unknown(found: Applied) -> str:
     where = ", ".join(f"{rows:,} in {column}" for column, rows in found.strangers.columns.items())
     places = f" ({where})" if where else ""
     fate = found.blurred if found.spec.unknown == BLUR else "they were left out"
-    s = " holds" if found.strangers.rows == 1 else "s hold"
-    return f"{found.strangers.rows:,} row{s} what the protocol does not know{places}: {fate}"
+    s = " has" if found.strangers.rows == 1 else "s have"
+    return f"{found.strangers.rows:,} row{s} values that are not in the protocol{places}: {fate}"
 
 
 def _addresses(found: Applied) -> str:

@@ -85,13 +85,13 @@ def audit(
     given: Given,
     domain: Annotated[
         Path | None,
-        typer.Option("--domain", help="The domain.json of a private design, which says how its secrets are called."),
+        typer.Option("--domain", help="The domain.json of the design: the labels of its secrets."),
     ] = None,
     draws: Annotated[
         int | None,
         typer.Option(
             "--draws",
-            help="Also run sanitise itself until so many rows are drawn, and look from outside whether they keep it.",
+            help="Also run sanitise until so many rows are drawn, and test the promise on them as a black box.",
             min=1,
             metavar="N",
         ),
@@ -111,11 +111,16 @@ def audit(
     """
     from privacyfunnel.audits.public_audit import refuse_altered
     from privacyfunnel.errors import ParameterError
-    from privacyfunnel.release.release_files import find_table
+    from privacyfunnel.tables.readers.table_files import find_table
 
     spec = build_spec(str(protocol) if matrix else table, given)
     if matrix is None:
-        alone = table is None and not (with_ or domain or draws)
+        from privacyfunnel.mechanisms.protocol_file import find_protocol
+        from privacyfunnel.mechanisms.sealing import SealedProtocol
+
+        alone = not (with_ or domain or draws)
+        if alone and table is not None:  # real or synthetic records need no table, and have no use for one
+            alone = not SealedProtocol.load(find_protocol(protocol)).mechanism.lists_inputs
         if alone and not {"publish", "epsilon", "factor", "keep", "keep_order", "ledger", "query"} & given.keys():
             _audit_public(protocol, spec, sanitised, details=details, as_json=as_json)
             return

@@ -45,7 +45,7 @@ class Target(StrEnum):
 def estimate(
     protocol: Annotated[Path, typer.Argument(readable=False, help="The folder of a release, or its protocol.json.")],
     sanitised: Annotated[
-        Path | None, typer.Argument(readable=False, help="The sanitised table. Left out: that of the folder.")
+        Path | None, typer.Argument(readable=False, help="The sanitised table. Default: the folder's.")
     ] = None,
     *,
     by: Annotated[
@@ -56,7 +56,7 @@ def estimate(
         typer.Option("--columns", help="What to tabulate: a column, or a,b for the two together. Repeat for more."),
     ] = None,
     method: Annotated[
-        EstimationMethod | None, typer.Option("--method", help="Left out: one whose intervals cover.")
+        EstimationMethod | None, typer.Option("--method", help="Default: one whose intervals cover.")
     ] = None,
     level: Annotated[float, typer.Option("--level", help="How often intervals should cover.")] = 0.95,
     target: Annotated[
@@ -108,8 +108,7 @@ def estimate(
     from privacyfunnel.errors import ParameterError
     from privacyfunnel.mechanisms.protocol_file import find_protocol
     from privacyfunnel.mechanisms.signatures import load_signed_protocol
-    from privacyfunnel.release.release_files import find_table
-    from privacyfunnel.tables.readers.table_files import open_table
+    from privacyfunnel.tables.readers.table_files import find_table, open_table
 
     spec = build_spec(None, given)
     into, force = spec.into, spec.force
@@ -194,8 +193,7 @@ def _estimate_earlier(sealed: SealedProtocol, against: Path, dialect: Dialect, h
     from privacyfunnel import estimation
     from privacyfunnel.mechanisms.protocol_file import find_protocol
     from privacyfunnel.mechanisms.sealing import SealedProtocol
-    from privacyfunnel.release.release_files import find_table
-    from privacyfunnel.tables.readers.table_files import open_table
+    from privacyfunnel.tables.readers.table_files import find_table, open_table
 
     if against.is_dir() and find_protocol(against).exists():
         sealed = SealedProtocol.load(find_protocol(against))

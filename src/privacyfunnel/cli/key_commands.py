@@ -54,7 +54,7 @@ def sign(
     from privacyfunnel.mechanisms.protocol_file import find_protocol
     from privacyfunnel.mechanisms.signatures import fingerprint, load_private_key
     from privacyfunnel.mechanisms.signatures import sign as sign_files
-    from privacyfunnel.release.release_files import find_table
+    from privacyfunnel.tables.readers.table_files import find_table
 
     mine = load_private_key(key)
     path = sign_files(find_protocol(protocol), find_table(sanitised), mine, force=force)

@@ -87,6 +87,7 @@ def content(release: Release) -> dict[str, Any]:
         "people": None if release.people is None else release.people.to_dict(),
         "not_promised": release.not_promised_to_owner,
         "table": None if release.table is None else str(release.table),
+        "into_table": release.spec.into_table,
         "protocol": None if release.protocol_file is None else str(release.protocol_file),
         "codebook": None if release.codebook is None else str(release.codebook),
         "reports": [str(page) for page in release.pages],

@@ -168,7 +168,7 @@ def _large_table(
         )
     untold = int((~told.identified).sum())
     if untold:
-        notes.append(f"{untold:,} of {len(cells.labels):,} shares are not identified; told is what outputs guarantee.")
+        notes.append(f"{untold:,} of {len(cells.labels):,} shares are not identified: they have bounds only.")
     if seen.rows < FEW_ROWS:
         notes.append(_few_rows_note(seen.rows))
     shares = Shares(share, told.error, told.lower, told.upper, True)

@@ -46,7 +46,7 @@ def read_table(path: str, lines_are: str, cells_are: str) -> tuple[Labels, Label
     try:
         cells = tuple(tuple(float(cell) for cell in line[1:]) for line in body)
     except ValueError:
-        raise ParameterError(f"{cells_are} must be numbers; some in '{path}' are not. Mend them.") from None
+        raise ParameterError(f"{cells_are} must be numbers; some in '{path}' are not. Correct them.") from None
     return tuple(line[0] for line in body), tuple(header[1:]), cells
 
 
@@ -63,7 +63,7 @@ def read_cells(path: str | Path, lines_are: str = "secret") -> tuple[list[str], 
     ragged = sum(len(line) != len(header) for line in body)
     if ragged:
         raise TableError(
-            f"Every line of '{path}' must have {len(header)} fields like its header; {ragged} have not. Mend them."
+            f"Every line of '{path}' must have {len(header)} fields like its header; {ragged} have not. Correct them."
         )
     return header, body
 

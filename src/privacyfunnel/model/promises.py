@@ -234,10 +234,10 @@ def resolve_promise(kind: Promise | str, epsilon: float | None = None) -> Promis
     """
     if not isinstance(kind, str):
         if epsilon is not None:
-            raise ParameterError("a promise that is given as a value has its ε; another was given. Leave it out.")
+            raise ParameterError(f"{kind!r} already fixes ε; drop epsilon=.")
         return kind
     if epsilon is None:
-        raise ParameterError(f"a promise needs its ε; there is none. Say epsilon=1, or promise={kind.upper()}(1).")
+        raise ParameterError(f"A promise needs its ε; none was given. Say epsilon=1, or promise={kind.upper()}(1).")
     return find_promise(kind, check_epsilon(epsilon))
 
 

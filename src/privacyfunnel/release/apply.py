@@ -43,8 +43,8 @@ MODEL_PROMISE = "the promise is about the published model, whatever these rows a
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
-class Applied(ShowsFacts):
-    """Rows drawn from a protocol, and what there is to say about them."""
+class Applied(ShowsFacts, PublishedTable):
+    """Rows drawn from a protocol, here or on a cluster, and what there is to say about them."""
 
     table: Any  # a frame of the kind that was given, or the path of the file that was written
     sealed: SealedProtocol
@@ -145,11 +145,11 @@ class Applied(ShowsFacts):
         elif self.measured is not None and people is None:
             said.append("The promise holds on these rows, by exact arithmetic, and was certified for no later ones.")
         elif self.sealed.model is not None:
-            said.append(model_scope_statement(secret, promise.odds))
+            said.append(model_scope_statement(self.sealed))
         elif people is None:
             said.append(
                 "The promise was certified for the table that the protocol was designed on. If "
-                f"{secret} goes otherwise with what is published in these rows, they may tell more about it."
+                f"{secret} depends otherwise on what is published in these rows, they may leak more about it."
             )
         else:
             said.append(
@@ -157,9 +157,9 @@ class Applied(ShowsFacts):
                 f"{100 * people.confidence:g} % confidence: for these rows if they are of the same people."
             )
         if self.strangers.rows and self.spec.unknown == BLUR:
-            said.append(f"{self.strangers.rows:,} rows hold what the protocol does not know: {self.blurred}.")
+            said.append(f"{self.strangers.rows:,} rows have values that are not in the protocol: {self.blurred}.")
         if self.strangers.rows and self.spec.unknown == DROP and self.measured is None:
-            said.append(f"Who is left out can be seen, and may tell {secret}: nothing was measured.")
+            said.append(f"Whose row is missing can be seen, and may reveal {secret}: this was not measured.")
         said += kept_column_statements(
             self.kept, self.kept_columns, secret, order=self.kept_order, judged=self.kept_judged
         )
@@ -234,7 +234,7 @@ def apply_file(
     text, signer = read_signed_text(protocol, signed_by=spec.signed_by)
     sealed = _prove(SealedProtocol.from_text(text, str(protocol)))
     table = source.open(spec.dialect)
-    place = Destination.of_rows(table, into, force=spec.force)
+    place = Destination.of_rows(table, spec)
     for given, what in ((source.file, "the table"), (protocol, "the protocol")):
         if given is not None and into.exists() and into.samefile(given):
             raise OutputError(f"'{into}' is {what} itself and must not be overwritten. Name another file.")
@@ -335,7 +335,7 @@ def unknown_rows_error(found: UnknownRows, rows: int, answered: bool = False) ->
     if found.combinations:
         where.append(f"{found.combinations:,} or more in combinations of known values")
     return TableError(
-        f"rows must hold only values and combinations that the protocol knows; {found.rows:,} of {rows:,} do not "
+        f"Rows must have values and combinations of the protocol; {found.rows:,} of {rows:,} have others "
         f"({', '.join(where)}). Design a protocol for them, or use {hint('unknown', 'blur')}"
         f"{', by its row for anything else,' if answered else ''} or {hint('unknown', 'drop')}."
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 LOG = logging.getLogger(__name__)
+SPOOL = ".rows.parquet"  # rows on their way into a database
 LOOK = 0.2  # seconds between looks for a signal
 
 
@@ -68,17 +70,34 @@ def publish(
     LOG.info("drawing %d rows, with a protocol of %s about %s", mine.rows, mine.promise, " & ".join(mine.secret))
     with (
         ensure_folder(place.path.absolute().parent),
+        nullcontext() if place.target is None else place.target.write(force=place.force) as load,
         book.record(mine, known=remembered.repeats, refuse=concurrent_release_error) as replaced,
         place.stage() as staged,
     ):
         outputs = [(begin_file(staged / output.name), output) for output in place.output_files(outgoing)]
-        rows = RowStream(prefetch(outgoing.batches(partial(scratch_file, outputs[0][0]))))
+        drawn, spool = outgoing.batches(partial(scratch_file, outputs[0][0])), staged / SPOOL
+        if load is not None:  # a database that is read from must not be written to meanwhile
+            write_batches(begin_file(spool), spool.suffix, prefetch(drawn))
+            drawn = _read_spool(spool)
+        rows = RowStream(prefetch(drawn))
         like = output_text_format(outgoing.bound_table.encoding.table, excel_safe=excel_safe)
         for path, output in outputs:
             write_batches(path, output.suffix, rows.take(output.rows), excel_safe=excel_safe, text_format=like)
         found = finish(staged, remembered.add_replaced(replaced))
+        if load is not None:
+            notice = staged / place.notice
+            load(_read_spool(spool), notice.read_text(encoding="utf-8") if notice.exists() else "")
+            spool.unlink()
     LOG.info("published %s; recorded in the ledger as %s", place.table, mine.name)
     return found
+
+
+def _read_spool(path: Path) -> Iterator[pl.DataFrame]:
+    """The rows that were drawn, with their types."""
+    from privacyfunnel.tables.readers.table_files import open_table
+
+    table = open_table(path)
+    return table.batches(table.columns)
 
 
 def prefetch(batches: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:

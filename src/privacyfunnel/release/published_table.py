@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from privacyfunnel.arrays import IntArray
 from privacyfunnel.errors import OutputError
 from privacyfunnel.formatting import ShowsFacts
 from privacyfunnel.mechanisms.protocol_file import find_protocol
 from privacyfunnel.mechanisms.sealing import SealedProtocol
-from privacyfunnel.release.release_files import find_table
+from privacyfunnel.tables.readers.table_files import find_table
 
 
-class PublishedTable(ABC):
+class PublishedTable:
     """What is done with a table and the protocol it was drawn with; a release stands for both of its own.
 
     What estimates and audits knows releases, and not the other way round: the package, above all its parts, names it.
@@ -28,10 +27,11 @@ class PublishedTable(ABC):
     protocol_file: Path | None
     order: IntArray | None  # of a frame: the number in the original of each row, where the owner knows it
 
-    @property
-    @abstractmethod
-    def sealed(self) -> SealedProtocol:
-        """The mechanism as integers, with its certificate."""
+    if TYPE_CHECKING:  # a field of some, which a property here would be the default of
+
+        @property
+        def sealed(self) -> SealedProtocol:
+            """The mechanism as integers, with its certificate."""
 
     @property
     def protocol(self) -> SealedProtocol:
@@ -69,7 +69,7 @@ class SavedRelease(ShowsFacts, PublishedTable):
     """A release that was saved: the path of its table, and its protocol."""
 
     table: Path
-    saved: SealedProtocol
+    sealed: SealedProtocol
     protocol_file: Path
     order: None = None
 
@@ -83,10 +83,6 @@ class SavedRelease(ShowsFacts, PublishedTable):
         if table.is_dir():
             raise OutputError(f"A saved release has a table; '{folder}' has none. Name the folder of a release.")
         return cls(table, SealedProtocol.load(file), file)
-
-    @property
-    def sealed(self) -> SealedProtocol:
-        return self.saved
 
     def summary(self) -> str:
         """What was promised and published, in a few lines."""

@@ -1,7 +1,7 @@
 r"""Where a release goes, and where its files are found again.
 
     out/public/   the sanitised table, README.html, croissant.json, dcat.jsonld
-    out/owner/    report.html, release.toml, disclosure-record.json
+    out/owner/    report.html, release.toml, disclosure-record.json; links.csv where rows have ids
     protocol.json, codebook and estimates.csv are public if made from noisy counts; else the first two are the owner's
 
 `apply` writes one file, or a folder of parts.
@@ -28,20 +28,23 @@ import polars as pl
 from privacyfunnel.arrays import IntArray, Matrix, nonzero_entries
 from privacyfunnel.atomic_files import OWNER, PUBLIC, atomic_file, atomic_folder, check_folder, is_written
 from privacyfunnel.errors import OutputError
+from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.outcomes import NAME, Outcome, Outcomes
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.protocols.channel_protocol import NEGLIGIBLE
 from privacyfunnel.names import unique_label
-from privacyfunnel.tables.readers.formats import STEM, TABLES, Table
+from privacyfunnel.tables.readers.formats import STEM, Table
 from privacyfunnel.tables.readers.table_files import PartsTable, check_output, check_suffix, table_suffix
 
 if TYPE_CHECKING:
     from privacyfunnel.release.row_sampler import RowSampler
+    from privacyfunnel.spec import ReleaseSpec
+    from privacyfunnel.tables.databases.table_target import TableTarget
 
 
 README, CROISSANT, DCAT, ESTIMATES = "README.html", "croissant.json", "dcat.jsonld", "estimates.csv"
-REPORT, SPEC = "report.html", "release.toml"
+REPORT, SPEC, LINKS = "report.html", "release.toml", "links.csv"
 NOTICE = "notice.txt"
 
 
@@ -73,17 +76,28 @@ class Destination:
     suffix: str  # of the table, or of the first part
     force: bool = False
     source: PartsTable | None = None  # the parts that a folder of parts is written like
+    parts: int | None = None  # or how many
+    target: TableTarget | None = None  # the table of a database that rows go to besides
 
     @classmethod
-    def of_release(cls, into: Path, suffix: str, *, force: bool, source: Path | None = None) -> Destination:
+    def of_release(
+        cls, into: Path, suffix: str, *, force: bool, source: Path | None = None, target: str | None = None
+    ) -> Destination:
         """The folder of a release; refused early where it could not appear."""
         _refuse_own_input([] if source is None else [source], into)
         check_folder(into, force=force)
-        return cls(into, into / PUBLIC / f"{STEM}{suffix}", suffix, force)
+        return cls(into, into / PUBLIC / f"{STEM}{suffix}", suffix, force, target=_find_target(target, force=force))
 
     @classmethod
-    def of_rows(cls, table: Table, into: Path, *, force: bool) -> Destination:
+    def of_rows(cls, table: Table, spec: ReleaseSpec) -> Destination:
         """A file for a table, a folder for one in parts; refused early where it could not appear."""
+        into, force, target = spec.require_into(), spec.force, _find_target(spec.into_table, force=spec.force)
+        if spec.parts is not None:
+            if spec.keep_order:
+                raise OutputError(f"parts are of equal size, rows in random order; drop {hint('keep_order')}.")
+            _refuse_own_input(table.paths if isinstance(table, PartsTable) else [], into)
+            check_folder(into, force=force)
+            return cls(into, into, ".parquet", force, None, spec.parts, target)
         if isinstance(table, PartsTable):
             _refuse_own_input(table.paths, into)
             check_folder(into, force=force)
@@ -93,16 +107,22 @@ class Destination:
                     f"parts are written in the formats they are read in; '{unlike[0]}' is of one that is only read. "
                     "Apply to that file by itself."
                 )
-            return cls(into, into, check_suffix(Path(table.names[0])), force, table)
+            parts = None if spec.keep_order else len(table.names)
+            return cls(into, into, check_suffix(Path(table.names[0])), force, table, parts, target)
         if into.is_dir():
             raise OutputError(f"'{into}' must be a file to write to; it is a directory. Name a file inside it.")
         suffix = check_output(into, force=force) if into.parent.exists() else check_suffix(into)
-        return cls(into, into, suffix, force)
+        return cls(into, into, suffix, force, target=target)
+
+    @property
+    def is_folder_of_parts(self) -> bool:
+        """Whether rows are written as several files."""
+        return self.source is not None or self.parts is not None
 
     @property
     def notice(self) -> str:
         """The name of the file that says what does not hold of the rows, where there is such a thing."""
-        return NOTICE if self.source is not None else f"{self.table.name}.{NOTICE}"
+        return NOTICE if self.is_folder_of_parts else f"{self.table.name}.{NOTICE}"
 
     def output_files(self, outgoing: RowSampler) -> Sequence[OutputFile]:
         """The files of rows, one after another.
@@ -110,22 +130,19 @@ class Destination:
         In a random order parts have numbers for names, and equal sizes: how the table was cut may tell, by name or
         size, how many people have a secret. In the order of the table they are its own, with their names and rows.
         """
+        if self.parts is not None:
+            bounds = [outgoing.rows * i // self.parts for i in range(self.parts + 1)]
+            digits = len(str(self.parts))
+            return [
+                OutputFile(f"part-{i:0{digits}}{self.suffix}", self.suffix, bounds[i] - bounds[i - 1])
+                for i in range(1, self.parts + 1)
+            ]
         if self.source is None:
             name = self.table.name if self.table == self.path else f"{PUBLIC}/{self.table.name}"
             return [OutputFile(name, self.suffix)]
-        if not outgoing.spec.keep_order:
-            parts = len(self.source.names)
-            bounds = [outgoing.rows * i // parts for i in range(parts + 1)]
-            digits = len(str(parts))
-            return [
-                OutputFile(f"part-{i:0{digits}}{self.suffix}", self.suffix, bounds[i] - bounds[i - 1])
-                for i in range(1, parts + 1)
-            ]
         sizes = self.source.sizes
         if outgoing.rows < sum(sizes):
-            bound = outgoing.bound_table
-            stays = np.concatenate([bound.inputs(chunk) >= 0 for chunk in bound.encoding.chunks()])
-            ends = list(accumulate(sizes))
+            stays, ends = outgoing.bound_table.known_rows(), list(accumulate(sizes))
             sizes = [int(stays[end - size : end].sum()) for size, end in zip(sizes, ends, strict=True)]
         named = zip(self.source.names, sizes, strict=True)
         return [OutputFile(name, check_suffix(Path(name)), size) for name, size in named]
@@ -136,7 +153,7 @@ class Destination:
 
         The notice about one file appears just before it; one about the file that it replaces goes.
         """
-        if self.source is not None or self.table != self.path:
+        if self.is_folder_of_parts or self.table != self.path:
             with atomic_folder(self.path, force=self.force) as hidden:
                 yield hidden
             return
@@ -152,6 +169,17 @@ class Destination:
             notice.unlink(missing_ok=True)
 
 
+def _find_target(text: str | None, *, force: bool) -> TableTarget | None:
+    """The table of a database that is named, refused early where it could not be written."""
+    from privacyfunnel.tables.databases.table_target import TableTarget
+
+    if text is None:
+        return None
+    target = TableTarget.parse(text)
+    target.check(force=force)
+    return target
+
+
 def _refuse_own_input(inputs: Sequence[Path], into: Path) -> None:
     """Refuse an output folder that holds the input: replacing it would remove the originals."""
     output = into.resolve()
@@ -163,18 +191,6 @@ def _refuse_own_input(inputs: Sequence[Path], into: Path) -> None:
 
 
 # -- releases that are there -----------------------------------------------------------------------------------------
-
-
-def find_table(path: str | Path) -> Path:
-    """The sanitised table that is meant: the file itself, or that of a release by its folder, or by an older name."""
-    path = Path(path)
-    folder = path if path.is_dir() else path.parent
-    names = TABLES if path.is_dir() else (path.name,) if path.name in TABLES and not path.exists() else ()
-    for each in (folder, folder / PUBLIC, folder.parent / PUBLIC):
-        for name in names:
-            if (each / name).exists():
-                return each / name
-    return path
 
 
 def altered_files(public: Path) -> list[str]:

@@ -11,6 +11,6 @@ because two draws of it leak more than one. So there are two ways to draw:
   each task get the final name. The result is a folder of files.
 """
 
-from privacyfunnel.spark.data_frames import Sanitised, apply, design, sanitise
+from privacyfunnel.spark.data_frames import apply, design, sanitise
 
-__all__ = ["Sanitised", "apply", "design", "sanitise"]
+__all__ = ["apply", "design", "sanitise"]

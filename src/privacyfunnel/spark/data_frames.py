@@ -86,32 +86,28 @@ def sanitise_to_folder(df: Any, spec: ReleaseSpec, files: OutputFiles) -> tuple[
 
 def write_draw(draw: FrameDraw, folder: HiddenFolder, files: OutputFiles) -> Applied:
     """Draw the rows into a hidden folder, and describe them."""
-    sealed, spec = draw.sealed, draw.spec
-    rows = draw.draw_without_ids(folder.path("drawn")) if spec.row_id is None else draw.draw_by_ids()
+    rows = draw.draw_without_ids(folder.path("drawn")) if draw.spec.row_id is None else draw.draw_by_ids()
     folder.write(rows)
-    used = {*draw.columns, *sealed.domain.secret_columns, *spec.keep}
-    applied = Applied(
-        table=files.table,
-        sealed=sealed,
+    applied = _describe_draw(draw, files.table)
+    if applied.notice:
+        folder.describe(f"_{NOTICE}", f"{applied.notice}\n", public=True)
+    return applied
+
+
+def _describe_draw(draw: FrameDraw, table: Any) -> Applied:
+    """What was done, as on one machine."""
+    used = {*draw.columns, *draw.sealed.domain.secret_columns, *draw.spec.keep}
+    return Applied(
+        table=table,
+        sealed=draw.sealed,
         rows=draw.rows,
-        spec=spec,
+        spec=draw.spec,
         strangers=draw.strangers,
         unchanged=float("nan"),  # nobody looked at both
         dropped=tuple(name for name in draw.df.columns if name not in used),
         measured=draw.measured,
         unmeasured=draw.unmeasured,
     )
-    if applied.notice:
-        folder.describe(f"_{NOTICE}", f"{applied.notice}\n", public=True)
-    return applied
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Sanitised:
-    """Sanitised rows, as a frame or the name of their folder; and their protocol."""
-
-    table: Any
-    sealed: SealedProtocol
 
 
 @accept_older_keywords
@@ -151,24 +147,25 @@ def apply(
     into: str | None = None,
     file_format: str = PARQUET,
     force: bool = False,
-) -> Any:
+) -> Applied:
     """The rows of a data frame drawn from a protocol, in a random order unless the spec keeps it.
 
-    `row_id` names the column that identifies rows; then they come back as a data frame. Without one they are drawn
-    once, into the folder `into` (parquet, or csv with a header), and its name comes back. Ids, and rows that the
+    `row_id` names the column that identifies rows; then `Applied.table` is a data frame. Without one they are drawn
+    once, into the folder `into` (parquet, or csv with a header), and it is the name of that. Ids, and rows that the
     protocol does not know, are counted before anything is drawn. The spec and its shorthand are those of
     :func:`privacyfunnel.apply`.
     """
     spec = combine(spec, row_id=row_id, key_file=key_file, keep=keep, unknown=unknown)
-    sealed, _ = load_verified(protocol, spec)
+    sealed, signer = load_verified(protocol, spec)
     if into is not None:
-        return apply_to_folder(sealed, df, spec, OutputFiles(into, file_format, force)).table
+        return replace(apply_to_folder(sealed, df, spec, OutputFiles(into, file_format, force)), signer=signer)
     if spec.row_id is None:
         raise ParameterError(
             "Rows without ids are drawn once, into files: Spark would draw a frame of them again whenever it is read. "
             f"Name a folder for them, {hint('into', 'out')}, or a column that identifies rows, {hint('row_id', 'id')}."
         )
-    return FrameDraw.of(sealed, df, spec).draw_by_ids()
+    draw = FrameDraw.of(sealed, df, spec)
+    return replace(_describe_draw(draw, draw.draw_by_ids()), signer=signer)
 
 
 @accept_older_keywords
@@ -185,8 +182,7 @@ def sanitise(
     into: str | None = None,
     file_format: str = PARQUET,
     force: bool = False,
-) -> Sanitised:
+) -> Applied:
     """Design a protocol for a data frame and draw its rows from it: :func:`design`, then :func:`apply`."""
     spec = combine(spec, secret=secret, publish=publish, epsilon=epsilon, promise=promise, prior=prior, row_id=row_id)
-    sealed = design(df, spec)
-    return Sanitised(apply(sealed, df, spec, into=into, file_format=file_format, force=force), sealed)
+    return apply(design(df, spec), df, spec, into=into, file_format=file_format, force=force)

@@ -81,7 +81,7 @@ def refuse_scales(asked: GroupPairs) -> None:
     """Refuse a promise that is not the same both ways for every pair: sets of priors are checked alike."""
     if asked.scales is not None:
         raise ParameterError(
-            "For a population, or odds that differ, a promise must compare both ways alike, each pair with the same ε; "
+            "For a population, or odds that differ, a promise must be symmetric, each pair with the same ε; "
             f"this one does not. Promise LIP, LDP or SRLIP, or leave out {hint('population')} and {hint('robust')}."
         )
 

@@ -50,11 +50,11 @@ class CostTable:
 
     def __post_init__(self) -> None:
         if not all(0 <= cell < math.inf for line in self.cells for cell in line):
-            raise ParameterError(f"costs must be finite and at least 0; some in '{self.name}' are not. Mend them.")
+            raise ParameterError(f"costs must be finite and at least 0; some in '{self.name}' are not. Correct them.")
         if sorted(self.values) != sorted(self.actions) or len(set(self.values)) != len(self.values):
             raise ParameterError(
                 f"costs need a line and a column for each value, once; '{self.name}' has {len(self.values)} lines and "
-                f"{len(self.actions)} columns that are not the same values. Mend it."
+                f"{len(self.actions)} columns that are not the same values. Correct it."
             )
 
     def align(self, joint: Joint) -> FloatArray:

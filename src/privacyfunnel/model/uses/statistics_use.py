@@ -45,10 +45,10 @@ class Workload:
         if not self.coefficients:
             raise ParameterError(f"a workload needs at least one query; '{self.name}' has none. Add one.")
         if not all(np.isfinite(row).all() for row in self.coefficients):
-            raise ParameterError(f"coefficients of queries must be finite; some in '{self.name}' are not. Mend them.")
+            raise ParameterError(f"coefficients must be finite; some in '{self.name}' are not. Correct them.")
         twice = [value for value in self.values if self.values.count(value) > 1]
         if twice:
-            raise ColumnError(f"a workload names a value once; '{self.name}' names '{twice[0]}' twice. Mend it.")
+            raise ColumnError(f"a workload names a value once; '{self.name}' names '{twice[0]}' twice. Correct it.")
 
     def query_matrix(self, joint: Joint) -> FloatArray:
         """The queries over the joint's values."""
@@ -238,7 +238,7 @@ def read_workload(path: str) -> Statistics:
     if values != (WEIGHT,):
         return Statistics(workload=Workload(path, values, cells))
     if len(set(lines)) < len(lines):
-        raise ColumnError(f"a value has one weight; some in '{path}' have several. Mend it.")
+        raise ColumnError(f"a value has one weight; some in '{path}' have several. Correct it.")
     weights = tuple((value, cell) for value, (cell,) in zip(lines, cells, strict=True))
     return Statistics(weights=weights, weights_name=path)
 

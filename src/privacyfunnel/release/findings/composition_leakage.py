@@ -205,6 +205,6 @@ def look_up_labels(wanted: Sequence[Any], known: Sequence[Any], rows: NDArray[An
 
 def _size_error(why: str) -> SizeError:
     return SizeError(
-        f"What releases say together is computed from a list of all outputs, at most {MOST_CHANCES:,} chances; {why}. "
+        f"Joint leakage is computed from a list of all outputs, at most {MOST_CHANCES:,} chances; {why}. "
         "Compose fewer releases, or protocols with fewer outputs."
     )

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from privacyfunnel.hints import hint
 from privacyfunnel.model.joint import Joint, merge_secrets
 from privacyfunnel.names import OTHER, unique_label
-from privacyfunnel.release.design import DesignResult
 
 FEW = 5  # rows that a value must have not to point at people
 RARE_SECRET = 200  # rows: a sample cannot exclude much about a secret that has fewer
@@ -94,9 +93,8 @@ def format_rare_values(joint: Joint) -> str:
     return f"{', '.join(said)} {are} so rare (fewer than {FEW} people) that they may point to a person"
 
 
-def rare_secret_advice(found: DesignResult, columns: Sequence[str]) -> str:
+def rare_secret_advice(joint: Joint, columns: Sequence[str]) -> str:
     """Which secrets could be merged, where few rows hold some; `scan` measures what that would keep."""
-    joint = found.joint
     rare = rare_secrets(joint.secrets, joint.weights.sum(axis=1)) if len(columns) == 1 else None
     if rare is None:
         return ""

@@ -17,8 +17,8 @@ from privacyfunnel.studio.choices import PUBLISH, Choices
 from privacyfunnel.studio.pages.page_definition import Form, PageRequest, StudioPage
 from privacyfunnel.studio.sessions import Session
 from privacyfunnel.studio.task_pool import DONE, FAILED, STOPPED, WORKING, Job
-from privacyfunnel.studio.tasks import publish_task
 from privacyfunnel.studio.tasks.cost_task import Cost
+from privacyfunnel.studio.tasks.publish_task import format_command, notebook, script
 
 
 def show_today(session: Session) -> dict[str, Any]:
@@ -146,7 +146,6 @@ def cost_part(session: Session, job: Job) -> dict[str, Any]:
         "best": said.get("best") if found is None else found.best,
         "found": found,
         "proof": said.get("proof"),
-        "curve": said.get("curve"),
         "doing": said.get("doing"),
         "over": job.is_over,
         "stopped": job.state == STOPPED,
@@ -225,8 +224,8 @@ def part(session: Session, job: Job) -> dict[str, Any]:
         "found": solution(session),
         "ticked": session.beside.get("ticked") == solution(session),
         "folder": choices.folder,
-        "command": publish_task.format_command(choices.to_spec()),
-        "script": publish_task.script(choices),
+        "command": format_command(choices.to_spec()),
+        "script": script(choices),
     }
 
 
@@ -261,12 +260,12 @@ async def report(asked: PageRequest) -> Response:
     return HTMLResponse(text, headers=headers)
 
 
-async def script(asked: PageRequest) -> Response:
-    return _file(publish_task.script(asked.session.choices), "text/x-python", "publish.py")
+async def send_script(asked: PageRequest) -> Response:
+    return _file(script(asked.session.choices), "text/x-python", "publish.py")
 
 
-async def notebook(asked: PageRequest) -> Response:
-    return _file(publish_task.notebook(asked.session.choices), "application/x-ipynb+json", "publish.ipynb")
+async def send_notebook(asked: PageRequest) -> Response:
+    return _file(notebook(asked.session.choices), "application/x-ipynb+json", "publish.ipynb")
 
 
 def _file(text: str, kind: str, name: str) -> Response:
@@ -280,6 +279,6 @@ PAGE = StudioPage(
     take,
     work,
     part,
-    views={"report": report, "publish.py": script, "publish.ipynb": notebook},
+    views={"report": report, "publish.py": send_script, "publish.ipynb": send_notebook},
     actions={"write": write},
 )

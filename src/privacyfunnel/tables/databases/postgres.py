@@ -8,7 +8,7 @@ refused. A plan does not show what functions call inside: use a role that may no
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -87,25 +87,33 @@ class Postgres:
         with self._execute(query) as reader:
             yield from read_frames(reader, public_address(self.where))
 
-    @contextmanager
-    def _execute(self, query: str) -> Iterator[Any]:
-        """The reader of the query's rows, while the connection is open."""
+    def connect(self) -> Any:
         try:
             from adbc_driver_postgresql import dbapi
         except ModuleNotFoundError:
             raise missing_package_error("a PostgreSQL database", "adbc-driver-postgresql", "postgres") from None
         try:
-            connection = dbapi.connect(_add_timeout(self.where))
+            return dbapi.connect(_add_timeout(self.where))
         except Exception:
             raise connection_error(public_address(self.where)) from None
-        cursor = connection.cursor()
+
+    def insert(self, connection: Any, names: Sequence[str], batch: pl.DataFrame, *, first: bool) -> None:
+        schema = {"db_schema_name": names[0]} if len(names) > 1 else {}
+        with connection.cursor() as cursor:
+            cursor.adbc_ingest(names[-1], batch.to_arrow(), "create" if first else "append", **schema)
+
+    @contextmanager
+    def _execute(self, query: str) -> Iterator[Any]:
+        """The reader of the query's rows, while the connection is open."""
+        connection = self.connect()
+        cursor, failures = connection.cursor(), connection.Error
         try:
             for setting in SETTINGS:
                 cursor.execute(setting)
             self._refuse_outside_functions(cursor, query)
             cursor.execute(query)
             yield cursor.fetch_record_batch()
-        except dbapi.Error as error:
+        except failures as error:
             raise self._execution_error(error) from None
         finally:
             for handle in (cursor, connection):

@@ -59,6 +59,18 @@ class Sqlite:
                 columns = zip(names, zip(*rows, strict=True), strict=True)
                 yield pl.DataFrame({name: _text_series(name, entries) for name, entries in columns})
 
+    def connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(f"{self.path.resolve().as_uri()}?mode=rw", uri=True, isolation_level=None)
+        connection.execute("begin immediate")
+        return connection
+
+    def insert(self, connection: sqlite3.Connection, names: Sequence[str], batch: pl.DataFrame, *, first: bool) -> None:
+        name, columns = ".".join(map(quote_identifier, names)), ", ".join(map(quote_identifier, batch.columns))
+        if first:
+            connection.execute(f"create table {name} ({columns})")
+        rows = batch.with_columns((pl.selectors.temporal() | pl.selectors.decimal()).cast(pl.String)).rows()
+        connection.executemany(f"insert into {name} values ({', '.join('?' * batch.width)})", rows)
+
     @contextmanager
     def _execute(self, query: str) -> Iterator[sqlite3.Cursor]:
         connection = sqlite3.connect(f"{self.path.resolve().as_uri()}?mode=ro", uri=True)
@@ -81,6 +93,7 @@ def _text_series(column: str, entries: Sequence[str | float | bytes | None]) -> 
 
 
 BATCH_ROWS = 1 << 17
+ROWS = "rows_of_this_batch"  # what they are called in a statement
 CONFIG = {
     "threads": 1,  # several give the rows of a join or a group in another order every time
     "enable_external_access": False,  # a query or a view of the database must neither read nor write other files
@@ -112,16 +125,28 @@ class DuckDB:
         with self._execute(query) as answer:
             yield from read_frames(answer.to_arrow_reader(BATCH_ROWS), f"'{self.path}'")
 
-    @contextmanager
-    def _execute(self, query: str) -> Iterator[Any]:
+    def connect(self) -> Any:
+        return self._open(read_only=False).begin()
+
+    def insert(self, connection: Any, names: Sequence[str], batch: pl.DataFrame, *, first: bool) -> None:
+        name = ".".join(map(quote_identifier, names))
+        connection.register(ROWS, batch.to_arrow())
+        connection.execute(f"{f'create table {name} as' if first else f'insert into {name}'} select * from {ROWS}")
+        connection.unregister(ROWS)
+
+    def _open(self, *, read_only: bool) -> Any:
         duckdb = _duckdb(self.path)
         try:
-            connection = duckdb.connect(self.path, read_only=True, config=CONFIG)
+            return duckdb.connect(self.path, read_only=read_only, config=CONFIG)
         except duckdb.Error:
             raise TableError(
                 f"'{self.path}' must be a DuckDB database that nobody writes to; it is damaged, of another version, or "
                 "open elsewhere. Close it there."
             ) from None
+
+    @contextmanager
+    def _execute(self, query: str) -> Iterator[Any]:
+        duckdb, connection = _duckdb(self.path), self._open(read_only=True)
         try:
             (statement,) = connection.extract_statements(query)
             yield connection.sql(statement.query)
@@ -167,6 +192,12 @@ class Database(Protocol):
 
     def batches(self, query: str) -> Iterator[pl.DataFrame]:
         """The rows that the query gives, in order."""
+
+    def connect(self) -> Any:
+        """A connection with a transaction that may write; it ends without a trace unless it is committed."""
+
+    def insert(self, connection: Any, names: Sequence[str], batch: pl.DataFrame, *, first: bool) -> None:
+        """Add rows to the table of this name, which a schema may precede; the first ones make it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,12 +250,13 @@ class Query:
         """Ask what the columns are called."""
         from privacyfunnel.tables.readers.persons import reduce_to_persons
 
-        database = self._database()
+        database = self.database()
         columns = database.columns(self.asked)
         found = QueryTable(f"the query on {self}", columns, database, self.asked, dialect.numbers)
         return reduce_to_persons(found, dialect.person, dialect.person_row)
 
-    def _database(self) -> Database:
+    def database(self) -> Database:
+        """What is asked, by the address or by how the file begins."""
         if is_server_address(self.where):
             from privacyfunnel.tables.databases.postgres import Postgres
 
@@ -236,12 +268,8 @@ class Query:
         except OSError:
             raise TableError(f"there must be a database '{path}'; it cannot be read. Check the path.") from None
         if start.startswith(b"SQLite format 3\0"):
-            from privacyfunnel.tables.databases.query import Sqlite
-
             return Sqlite(path)
         if start[8:12] == b"DUCK":
-            from privacyfunnel.tables.databases.query import DuckDB
-
             return DuckDB(path)
         raise TableError(
             f"'{path}' must be a DuckDB or SQLite database to be asked a query; it is neither. For a file of rows "

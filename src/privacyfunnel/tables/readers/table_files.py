@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from privacyfunnel.atomic_files import atomic_file, check_target
+from privacyfunnel.atomic_files import PUBLIC, atomic_file, check_target
 from privacyfunnel.errors import OutputError, TableError
 from privacyfunnel.tables.readers.formats import (
     AUTO_DETECT,
@@ -27,6 +27,7 @@ from privacyfunnel.tables.readers.formats import (
     FORMAT_HINTS,
     PARQUET,
     SUFFIXES,
+    TABLES,
     Dialect,
     NumberFormat,
     Table,
@@ -299,3 +300,15 @@ def open_source(source: Any, dialect: Dialect = AUTO_DETECT) -> Table:
     from privacyfunnel.tables.readers.eager_frames import frame_table
 
     return frame_table(source)
+
+
+def find_table(path: str | Path) -> Path:
+    """The sanitised table that is meant: the file itself, or that of a release by its folder, or by an older name."""
+    path = Path(path)
+    folder = path if path.is_dir() else path.parent
+    names = TABLES if path.is_dir() else (path.name,) if path.name in TABLES and not path.exists() else ()
+    for each in (folder, folder / PUBLIC, folder.parent / PUBLIC):
+        for name in names:
+            if (each / name).exists():
+                return each / name
+    return path

@@ -70,7 +70,7 @@ def test_a_split_is_never_worse_than_what_it_started_from(start_from: str) -> No
 
 def test_many_inputs_are_solved_to_the_gap() -> None:
     problem = lip(2, 3, 160, 0.5)
-    found = split(problem, gap=0.05, time_limit=60.0)
+    found = split(problem, gap=0.05)
     assert 0.0 <= found.value - found.bound <= 0.05
     assert found.weights @ found.atoms == pytest.approx(problem.prior, abs=1e-9)
     assert excess(problem, found.atoms) <= 1e-9
