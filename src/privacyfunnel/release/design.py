@@ -6,7 +6,8 @@ Counts are all that a design needs, so its protocol may draw today's rows and ne
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -260,10 +261,11 @@ def design_from_counts(
         contingency, joint = fitted.contingency, fitted.joint
         found, wide = _run_wide(fitted, asked)
     elif spec.publishes_model:  # from here on nothing of the table is looked at but the model
-        fitted = fit_model(contingency, spec)
-        contingency, joint = fitted.contingency, fitted.joint
-        asked = replace(asked, orders=_named_orders(asked.orders, joint))
-        found = run_method(spec, joint, fitted.promise, asked)
+        with _neighbours_advised(contingency, spec):
+            fitted = fit_model(contingency, spec)
+            contingency, joint = fitted.contingency, fitted.joint
+            asked = replace(asked, orders=_named_orders(asked.orders, joint))
+            found = run_method(spec, joint, fitted.promise, asked)
     elif spec.is_private_design:  # from here on nothing of the table is looked at but noisy counts
         joint, promise = fit_population(contingency, spec)
         found = run_method(spec, joint, promise, asked)
@@ -302,6 +304,22 @@ def design_from_counts(
     seconds = time.monotonic() - begun
     merged = () if fitted is None else MergedLabels.compare(counted, contingency)
     return DesignResult(sealed, joint, choice, options, seconds, found.worth, why_not, alone, fitted, merged, wide)
+
+
+@contextmanager
+def _neighbours_advised(table: Contingency, spec: ReleaseSpec) -> Iterator[None]:
+    """Say what can be promised where many columns are too many for a promise about all that somebody may know."""
+    try:
+        yield
+    except SizeError as error:
+        if not spec.promise_value.guards_known_attributes or len(spec.publish) < 2:
+            raise
+        known = min(table.published.codings, key=lambda coding: len(coding.labels)).column
+        raise SizeError(
+            f"{spec.promise_value.name} covers people who know any of the columns, of which there are too many: "
+            f"{error.sentence.split('. ')[0].rstrip('.')}. Promise LIP, and cover those who know columns that you "
+            f"name ({hint('promise', 'lip')} {hint('known', known)}), or publish fewer columns."
+        ) from None
 
 
 def _named_orders(orders: Orders, joint: Joint) -> Orders:

@@ -190,10 +190,17 @@ def check_private(spec: Spec) -> None:
                 raise ParameterError(
                     f"{hint('public_labels')} does not go with {hint(name)}: {why}. Leave one of them out."
                 )
-    if spec.zeros is not None and (not spec.publishes_model or spec.method not in (None, "auto", SYNTHETIC)):
+    for name in ("zeros", "model_table"):
+        elsewhere = not spec.publishes_model or spec.method not in (None, "auto", SYNTHETIC)
+        if getattr(spec, name) is not None and elsewhere:
+            raise ParameterError(
+                f"{hint(name)} is for real or synthetic records under a published model; something else was asked for. "
+                f"Use {hint('prior', MODEL)} and {hint('method', 'auto')}, or leave it out."
+            )
+    if spec.model_table is not None and (spec.domain is None or spec.design_epsilon is None):
         raise ParameterError(
-            f"{hint('zeros')} is for real or synthetic records under a published model; something else was asked for. "
-            f"Use {hint('prior', MODEL)} and {hint('method', 'auto')}, or leave it out."
+            f"{hint('model_table')} needs the labels of all columns ({hint('domain', 'domain.json')}) and the ε with "
+            f"which that table was made ({hint('design_epsilon', 0.2)}); one of them is missing. Name both."
         )
     if spec.domain is None:
         return

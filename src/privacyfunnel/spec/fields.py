@@ -124,6 +124,7 @@ OPTIONS: Mapping[str, Mapping[str, Option]] = {
         "domain": Option(ANY_PATH, "domain.json", "FILE", DESIGNING),
         "public_labels": Option(NAMES, ["state"], "COLUMN", DESIGNING),
         "zeros": Option(ANY_PATH, "zeros.csv", "FILE", DESIGNING),
+        "model_table": Option(ANY_PATH, "synthetic.csv", "FILE", DESIGNING),
         "design_noise": Option(choice("own", "opendp"), "own", commands=DESIGNING),
     },
     READING: {
@@ -233,6 +234,8 @@ HELP: Mapping[str, str] = {
     "groups); several likewise. Default: values that many rows have.",
     "zeros": "A table of two values in each line, in the columns that they belong to, which nobody has together: no "
     "synthetic row ever has them. They become public. For several columns under a published model.",
+    "model_table": "A table of the same columns that any program made from these rows with pure differential privacy: "
+    "the model is fitted to it alone. Its ε is that of the design, and its labels are those of the domain file.",
     "design_noise": "The source of noise: own, or opendp (an extra package).",
     "table": "The table, where no other is named: a file, or with a query a database.",
     "query": "The rows of a database: select … from …",

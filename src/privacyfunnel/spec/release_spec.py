@@ -113,6 +113,7 @@ class ReleaseSpec:
     domain: Any = None
     public_labels: Names = ()
     zeros: Any = None
+    model_table: Any = None
     design_noise: str = "own"
 
     table: Any = None
@@ -325,7 +326,7 @@ class ReleaseSpec:
     @cached_property
     def impossible_pairs(self) -> tuple[tuple[tuple[str, str], tuple[str, str]], ...]:
         """Pairs of a column and a value that nobody has together."""
-        from privacyfunnel.tables.coding.structural_zeros import read_zeros
+        from privacyfunnel.tables.coding.domain_file import read_zeros
 
         return read_zeros(Path(self.zeros)) if isinstance(self.zeros, str | Path) else tuple(self.zeros or ())
 
