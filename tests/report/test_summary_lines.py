@@ -48,7 +48,7 @@ def test_many_columns_are_one_range() -> None:
 def test_values_of_the_secret_about_which_nothing_is_promised_are_a_warning(spies: int) -> None:
     jobs = ["clerk", "miner"] * 2000 + ["spy"] * spies
     people = pl.DataFrame({"job": jobs, "town": ["u", "v", "v"] * (len(jobs) // 3) + ["u"] * (len(jobs) % 3)})
-    asked = {"secret": "job", "publish": "town", "epsilon": 1.0, "prior": "model", "seed": 1}
-    said = [text for text in warnings(sanitise(people, ReleaseSpec(**asked))) if "too rare for the model" in text]
+    spec = ReleaseSpec(secret="job", publish="town", epsilon=1.0, prior="model", seed=1)
+    said = [text for text in warnings(sanitise(people, spec)) if "too rare for the model" in text]
     rare = "1 of 3 values of job (0.30 % of rows) are too rare for the model: nothing is promised about one of them"
     assert said == ([rare] if spies else [])
