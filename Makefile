@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
-FAST ?= $(addprefix tests/,model engine mechanisms test_house.py test_rooms.py test_documents.py test_release_notes.py)
+FAST ?= $(addprefix tests/,model engine mechanisms test_house.py test_imports.py test_documents.py test_release_notes.py)
 
 SECONDS_EACH ?= 60
 

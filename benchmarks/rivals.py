@@ -29,7 +29,7 @@ from scipy.stats import t as student
 from benchmarks.comparison.arms import Arm, all_arms
 from benchmarks.comparison.environments import BUILD, RivalError, alone
 from benchmarks.comparison.judging import Judgement, judge
-from benchmarks.comparison.page import FAILURES, RESULTS, write_page
+from benchmarks.comparison.page import FAILURES, RESULTS, read_lines, write_page
 from benchmarks.comparison.tables import Case, load_cases
 from privacyfunnel.errors import PrivacyFunnelError
 
@@ -124,7 +124,7 @@ def summarise(values: list[float]) -> tuple[float, float]:
 
 def write_results(cases: list[Case]) -> None:
     """The CSVs: what was measured before stays until it is measured again."""
-    results, failures = _read(RESULTS), _read(FAILURES)
+    results, failures = read_lines(RESULTS), read_lines(FAILURES)
     for key, lines, failed in _summaries(cases):
         if lines or failed:
             results = [line for line in results if _key(line) != key] + lines
@@ -141,11 +141,6 @@ def write_results(cases: list[Case]) -> None:
             writer = csv.DictWriter(file, list(lines[0]), lineterminator="\n")
             writer.writeheader()
             writer.writerows(sorted(lines, key=place))
-
-
-def _read(path: Any) -> list[dict[str, str]]:
-    with path.open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
 
 
 def _key(line: dict[str, str]) -> tuple[str, str, str]:

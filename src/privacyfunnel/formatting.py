@@ -18,6 +18,7 @@ UNBOUNDED = "unbounded"
 FIGURES = 4  # of an ε, as in a certificate
 PLACES = 4  # of nats
 FINEST = 12  # places of a percentage
+EXACT_SHARE = 5e-5
 WIDE = Context(prec=400)  # holds every float to `FINEST` places
 LARGEST_FACTOR = Decimal(10_000)  # larger ones are written as powers of e
 
@@ -29,6 +30,8 @@ def format_percent(share: float, *, up: bool = False, down: bool = False) -> str
     ('74.2 %', '74.3 %', '74.2 %')
     >>> format_percent(0.3), format_percent(0.000301), format_percent(0.99961), format_percent(0.999)
     ('30 %', '0.030 %', '99.961 %', '99.9 %')
+    >>> format_percent(1 - 1e-15), format_percent(1 - 1e-15, up=True)  # what floats make of 1
+    ('100 %', '100 %')
     """
     return UNBOUNDED if math.isinf(share) else f"{_percentage(share, up=up, down=down)} %"
 
@@ -52,6 +55,15 @@ def format_points(share: float) -> str:
         return UNBOUNDED
     points = _exact(round(share, FINEST)).scaleb(2)
     return f"{_quantise(points, 1, ROUND_CEILING):f}" if points >= 10 else _significant(points, 2, ROUND_CEILING)
+
+
+def format_error(share: float) -> str:
+    """How far off a share may be, in points; what is nearer than half a hundredth of a point is exact to a reader.
+
+    >>> format_error(0.0042), format_error(0.00004)
+    ('±0.42', 'exact')
+    """
+    return "exact" if share < EXACT_SHARE else f"±{format_points(share)}"
 
 
 def format_epsilon(epsilon: float, *, down: bool = False) -> str:
@@ -137,11 +149,11 @@ def format_duration(seconds: float) -> str:
 
 def _percentage(share: float, *, up: bool = False, down: bool = False) -> str:
     """100 times the share, to a tenth or to two significant digits of the distance from 0 and 100."""
-    value = _exact(share).scaleb(2)
+    value = _exact(share if up or down else round(share, FINEST)).scaleb(2)
     near = min((distance for distance in (abs(value), abs(100 - value)) if distance), default=Decimal(100))
     places = 1 if near >= 1 else min(1 - near.adjusted(), FINEST)
     rounded = _quantise(value, places, _direction(up=up, down=down))
-    return f"{rounded.normalize() if rounded == value else rounded:f}"
+    return f"{rounded.normalize() if rounded in {value, 0, 100} else rounded:f}"
 
 
 def _exact(value: float) -> Decimal:

@@ -390,3 +390,20 @@ def keeps_for_neighbours(mechanism: RealOrSynthetic, known: list[int]) -> bool:
                 if any(p > limit * other or other > limit * p for p in given for other in against):
                     return False
     return True
+
+
+@pytest.mark.parametrize("places", [20, 3])  # so few that nearly all records share theirs with another
+def test_likely_records_are_drawn_as_if_nothing_were_known_of_them(
+    monkeypatch: pytest.MonkeyPatch, places: int
+) -> None:
+    monkeypatch.setattr("privacyfunnel.mechanisms.likely_records.PLACES", places)
+    monkeypatch.setattr("privacyfunnel.mechanisms.likely_records.SAMPLE", 200)
+    model = random_model(np.random.default_rng(5), 3, [4, 5, 6, 7, 3], zeros=0.1)
+    mechanism = design_real_or_synthetic(model, LIP(0.5), classes=8).mechanism
+    rng, n = np.random.default_rng(6), 3000
+    codes = np.stack([rng.integers(-1 if rng.random() < 0.5 else 0, size, n) for size in (4, 5, 6, 7, 3)], axis=1)
+    rows = KeyStream.from_seed(7).rows(0, n)
+    plain = mechanism.draw(codes, rows)
+    monkeypatch.setattr("privacyfunnel.mechanisms.real_or_synthetic.MANY", 1)
+    np.testing.assert_array_equal(mechanism.draw(codes, rows), plain)
+    assert 0 < (plain != codes).any(axis=1).mean() < 1

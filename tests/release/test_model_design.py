@@ -407,7 +407,7 @@ def test_every_sentence_of_the_pages_that_limits_a_belief_names_who_believes_the
     assert [line for line in limiting if not any(words in line for words in named)] == []
     assert "nobody learns" not in text
     assert "trusted" not in text
-    assert "to whoever believes the published model: no guess grows" in dict(summary_lines(release))["Protects"]
+    assert ": for whoever believes the published model, no guess grows" in dict(summary_lines(release))["Protects"]
     facts = [note for _, figure, note in public_facts(release.sealed) if figure.startswith("×")]
     assert facts == ["of somebody who believes the published model"]
 

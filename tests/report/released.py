@@ -72,7 +72,7 @@ KINDS = {
 
 @cache
 def page(kind: str) -> str:
-    return owner_page(released(*KINDS[kind]), OCCASION, curve=True, effort=QUICK)
+    return owner_page(released(*KINDS[kind]), OCCASION)
 
 
 def readme(release: Release) -> str:

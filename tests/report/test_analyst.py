@@ -8,12 +8,9 @@ import re
 import numpy as np
 import pytest
 
-from privacyfunnel.designs.curve import Curve, Point
-from privacyfunnel.formatting import format_nats
 from privacyfunnel.model.joint import Attribute
 from privacyfunnel.report.analyst import analyst_view, changes, error_table, group_errors
 from privacyfunnel.report.bars import divide_track, select_labels
-from privacyfunnel.report.cost_picture import costs_picture
 from tests.report.released import AGES, KINDS, page, released
 
 
@@ -62,15 +59,6 @@ def test_what_an_analyst_gets_is_told_for_every_column_and_one_cross_table() -> 
     assert " × ".join(found.cross.columns) in text
     assert all(cell in text for row in error_table(found) for cell in row)
     assert [row[0] for row in error_table(found)] == ["city", "sex", "age", " × ".join(found.cross.columns)]
-
-
-def test_the_release_is_never_said_to_keep_more_than_the_best() -> None:
-    curve = Curve("lip", 2.0, (Point("optimal", 1.0, 1.0, 1.5), Point("optimal", 2.0, 1.2, 1.6)))
-    assert "keeps 1.4000 nats, the most of all methods" in costs_picture(curve, "randomised-response", 1.0, 1.4).words
-    assert "the best method at this ε keeps 1.0000" in costs_picture(curve, "randomised-response", 1.0, 0.8).words
-    release = released(*KINDS["three"])
-    drawn = html.unescape(page("three"))
-    assert f"keeps {format_nats(release.sealed.information, down=True)}" in drawn
 
 
 def test_the_groups_that_bear_most_of_the_error_are_small_ones_whose_numbers_are_told_worst() -> None:

@@ -15,7 +15,7 @@ from privacyfunnel.model.comparisons import factor_bounds, odds_bounds
 from privacyfunnel.model.promises import LIP
 from privacyfunnel.report.attacker import AttackerView, Belief, attacker_view, beliefs_bars, worst_sentence
 from privacyfunnel.report.release_page import owner_page
-from tests.report.released import KINDS, OCCASION, QUICK, page, released
+from tests.report.released import KINDS, OCCASION, page, released
 
 
 def test_beliefs_lie_within_what_the_promise_allows_and_are_those_of_every_output() -> None:
@@ -68,7 +68,7 @@ def test_an_upper_limit_is_never_rounded_down_and_nothing_runs_past_the_whole() 
     sure = AttackerView((Belief("x", 0.9, *factor_bounds(0.9, 3.0), 0.5, 0.95),), ())
     assert all(mark.end <= 1 for row in beliefs_bars(sure, "job").rows for mark in row.marks)
     assert factor_bounds(0.9, 3.0)[1] < 1
-    assert "e^1e+09" in owner_page(released(LIP(1e9), ("city",)), OCCASION, effort=QUICK)
+    assert "e^1e+09" in owner_page(released(LIP(1e9), ("city",)), OCCASION)
 
 
 def test_factors_are_never_rounded_down_and_huge_ones_are_powers() -> None:

@@ -28,6 +28,10 @@ def public(tmp_path_factory: pytest.TempPathFactory) -> Path:
         0.5,
         "--keep",
         "sex",
+        "--purpose",
+        "teaching",
+        "--contact",
+        "data@example.org",
         "--into",
         "out",
     ]
@@ -75,6 +79,10 @@ def test_dcat_has_what_its_application_profile_asks_for_and_every_prefix_it_uses
     (table,) = told["dcat:distribution"]
     assert table["@type"] == "dcat:Distribution"
     assert table["dcat:accessURL"] == table["dcat:downloadURL"] == {"@id": "sanitised.parquet"}
+    assert told["healthdcatap:numberOfRecords"]["@value"] == "120"
+    assert "healthdcatap:numberOfUniqueIndividuals" not in told  # nobody said what a person is
+    assert told["dpv:hasPurpose"]["dct:description"]["@value"] == "teaching"
+    assert told["dcat:contactPoint"]["vcard:fn"] == "data@example.org"
     assert table["spdx:checksum"]["spdx:checksumValue"]["@value"] == sha256(public / "sanitised.parquet")
     assert int(table["dcat:byteSize"]["@value"]) == (public / "sanitised.parquet").stat().st_size
 

@@ -7,21 +7,15 @@ import re
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
 
-from privacyfunnel.designs import methods
-from privacyfunnel.designs.curve import Point, line_name
-from privacyfunnel.designs.methods import Design, Method, Options
 from privacyfunnel.errors import SizeError
 from privacyfunnel.model.credal.noisy_sample_rule import NoisySampleRule
-from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.promises import LIP, Population, PopulationPromise, Promise
+from privacyfunnel.model.promises import LIP, Population, PopulationPromise
 from privacyfunnel.model.published.noise import OwnNoise
 from privacyfunnel.model.published.noisy_counts import NoisyCounts
-from privacyfunnel.model.uses.use import Information
 from privacyfunnel.release.sanitise import sanitise
 from privacyfunnel.report.release_page import owner_page
 from privacyfunnel.spec import ReleaseSpec
@@ -106,40 +100,11 @@ class Unheard(LIP):
 
 def test_a_promise_that_the_report_has_never_heard_of_has_a_report_that_says_no_more_than_it_knows() -> None:
     release = released(Unheard(0.5), ("city",))
-    text = owner_page(release, OCCASION, curve=True, effort=QUICK)
+    text = owner_page(release, OCCASION)
     assert "Unheard compares groups of people" in text
-    assert "ε (UNHEARD)" in text
     assert "limits of the promise" not in text
     assert "sees a person&#39;s published record" in text  # its outputs are enumerated
     assert "after, at least" not in readme(release)
-
-
-def test_a_release_and_its_report_make_no_protocol_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[tuple[str, float, bool]] = []
-
-    def noted(method: Method) -> Method:
-        def make(joint: Joint, promise: Promise, options: Options) -> Design:
-            made.append((method.name, promise.epsilon, options.sees_secret))
-            return method.make(joint, promise, options)
-
-        return replace(method, make=make)
-
-    monkeypatch.setattr(methods, "METHODS", {name: noted(method) for name, method in methods.METHODS.items()})
-    monkeypatch.setattr("os.cpu_count", lambda: 1)  # so that all is made in this process
-    for method, sees in (("optimal", True), ("randomised-response", False)):
-        made.clear()
-        asked: dict[str, Any] = {"method": method, "sees_secret": sees, "use": Information(), "gap": 1e-2}
-        release = sanitise(
-            people(), ReleaseSpec(prior="table", secret="job", publish="sex", promise=LIP(0.01), **asked)
-        )
-        assert made == [(method, 0.01, sees)]
-        assert release.known == (Point(line_name(method, sees), 0.01, release.information, release.sealed.bound),)
-        assert "curve" in owner_page(release, OCCASION)
-        assert len(made) == 1  # a report alone solves nothing
-        owner_page(release, OCCASION, curve=True, effort=QUICK)
-        assert len(made) > 8
-        assert len(set(made)) == len(made)
-    assert released(*KINDS["values"]).known == ()  # what it keeps is not what the method could keep
 
 
 def test_the_command_writes_a_page_for_the_owner_and_one_for_everybody(tmp_path: Path) -> None:
@@ -172,41 +137,17 @@ def test_a_column_without_a_name_is_not_an_empty_word() -> None:
     release = sanitise(
         frame, ReleaseSpec(prior="table", secret="job", publish="sex", promise=LIP(0.5), seed=1, gap=QUICK.gap)
     )
-    assert "Not published: job, city, age, a column without a name." in owner_page(release, OCCASION, effort=QUICK)
+    assert "Not published: job, city, age, a column without a name." in owner_page(release, OCCASION)
 
 
 def test_a_table_too_large_for_the_page_is_left_out_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
     release = released(LIP(0.5), ("city", "sex"), "randomised-response")
-    assert "is too large for this page" not in owner_page(release, OCCASION, effort=QUICK)
+    assert "is too large for this page" not in owner_page(release, OCCASION)
 
     def too_large(*_: object) -> None:
         raise SizeError("too large")
 
     monkeypatch.setattr(type(release.sealed.mechanism), "value_joint", too_large)
-    text = owner_page(release, OCCASION, effort=QUICK)
+    text = owner_page(release, OCCASION)
     assert "The table of all replacements is too large for this page" in text
     assert "of the rows show the value they had" in text
-
-
-def test_the_curve_is_in_the_report_only_if_it_is_requested(tmp_path: Path) -> None:
-    people().write_csv(tmp_path / "people.csv")
-    words = [
-        "sanitise",
-        "--prior=table",
-        "people.csv",
-        "-s",
-        "job",
-        "-p",
-        "sex",
-        "-e",
-        0.5,
-        "--again",
-        "--into",
-    ]
-    for more, drawn in (((), False), (("--curve",), True)):
-        into = f"out{len(more)}"
-        done = run(*words, into, *more, cwd=tmp_path)
-        assert done.returncode == 0, done.stderr
-        text = (tmp_path / into / "owner" / "report.html").read_text(encoding="utf-8")
-        assert ("Information kept against ε" in text) == drawn
-        assert ("use --curve" in text) != drawn

@@ -56,7 +56,6 @@ FULL: dict[str, Any] = {
     "into": Path("out"),
     "format": "parquet",
     "report": False,
-    "curve": True,
     "ledger": Path("ledger.json"),
 }
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from tests.commands import files_of, run
 from tests.studio.browser import Tab
-from tests.studio.test_way import DONE, at, on, role, saved
+from tests.studio.test_steps import DONE, at, on, role, saved
 
 COLUMNS = ("education", "race", "sex", "relationship")
 

@@ -115,9 +115,9 @@ def test_many_numbers_are_refused_with_bins_that_would_do() -> None:
     message = str(caught.value)
     assert message.startswith("column 'age' holds 74 different numbers or more, too many for categories.")
     option = word_for_command_line(caught.value.sentence).split("--bin ")[1].split(" or ", maxsplit=1)[0]
-    assert option == "age=0,20,40,60,80,100"
+    assert option == "age=20,40,60,80"
     binned = encode(table, secret=["s"], publish=["age"], bins=[parse_bin(option)])
-    assert binned.contingency.attribute_labels[0][0] == "0–19"
+    assert binned.contingency.attribute_labels[0] == ("under 20", "20–39", "40–59", "60–79", "80+")
     whole = encode(table, secret=["s"], publish=["age"], bins=[parse_bin("age=values")])
     assert len(whole.contingency.attribute_labels[0]) == 74
 
@@ -131,17 +131,16 @@ def test_codes_with_leading_zeros_are_labels_however_many() -> None:
 @pytest.mark.parametrize("prefix", ["", "person "])
 def test_a_column_of_too_many_values_is_refused(prefix: str) -> None:
     table = frame(s=["u"] * (MOST_LABELS + 5), x=[f"{prefix}{i}" for i in range(MOST_LABELS + 5)])
-    with pytest.raises(ColumnError, match='"x": "0,20000' if not prefix else f"at most {MOST_LABELS:,} distinct"):
+    with pytest.raises(ColumnError, match='"x": "20000,40000' if not prefix else f"at most {MOST_LABELS:,} distinct"):
         encode(table, secret=["s"], publish=["x"])
 
 
 @given(low=st.floats(-1e9, 1e9), span=st.floats(1e-6, 1e9))
-def test_example_edges_cover_the_range_and_are_few(low: float, span: float) -> None:
+def test_example_edges_lie_in_the_range_and_are_few(low: float, span: float) -> None:
     edges = parse_bin("x=" + example_edges(low, low + span)).edges
-    assert len(edges) <= 9
+    assert 1 <= len(edges) <= 7
     slack = 1e-9 * max(abs(low), abs(low + span), 1)
-    assert edges[0] <= low + slack
-    assert edges[-1] >= low + span - slack
+    assert low - slack <= edges[0] <= edges[-1] <= low + span + slack
 
 
 @pytest.mark.parametrize("text", ["age", "=1,2", "age=", "age=1,x", "age=2,1", "age=1,1", "age=nan", "age=inf"])

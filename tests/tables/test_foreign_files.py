@@ -2,6 +2,7 @@
 
 import json
 import zipfile
+from html import escape
 from pathlib import Path
 
 import pandas as pd
@@ -21,12 +22,12 @@ LABELS = {"sex": {1: "female", 2: "male"}}
 READ = [("female", "30.0", "0"), ("male", "41.5", "2"), ("male", "20.0", None), (None, "7.0", "1")]
 
 
-def workbook(path: Path, sheets: dict[str, list[list[str | int]]]) -> Path:
-    """The least that Excel takes for a workbook."""
+def workbook(path: Path, sheets: dict[str, list[list[str | int]]], merged: str = "") -> Path:
+    """The least that Excel takes for a workbook; cells of every sheet may be merged."""
     main = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
     office = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
     packed = "http://schemas.openxmlformats.org/package/2006"
-    names = "".join(f'<sheet name="{n}" sheetId="{i}" r:id="r{i}"/>' for i, n in enumerate(sheets, 1))
+    names = "".join(f'<sheet name="{escape(n)}" sheetId="{i}" r:id="r{i}"/>' for i, n in enumerate(sheets, 1))
     links = "".join(
         f'<Relationship Id="r{i}" Type="{office}/worksheet" Target="worksheets/sheet{i}.xml"/>'
         for i in range(1, len(sheets) + 1)
@@ -40,6 +41,7 @@ def workbook(path: Path, sheets: dict[str, list[list[str | int]]]) -> Path:
         "xl/workbook.xml": f'<workbook xmlns="{main}" xmlns:r="{office}"><sheets>{names}</sheets></workbook>',
         "xl/_rels/workbook.xml.rels": f"{related}{links}</Relationships>",
     }
+    merges = f'<mergeCells><mergeCell ref="{merged}"/></mergeCells>' if merged else ""
     with zipfile.ZipFile(path, "w") as book:
         for name, text in files.items():
             book.writestr(name, text)
@@ -47,7 +49,7 @@ def workbook(path: Path, sheets: dict[str, list[list[str | int]]]) -> Path:
             cells = "".join(f"<row>{''.join(map(cell, row))}</row>" for row in rows)
             book.writestr(
                 f"xl/worksheets/sheet{number}.xml",
-                f'<worksheet xmlns="{main}"><sheetData>{cells}</sheetData></worksheet>',
+                f'<worksheet xmlns="{main}"><sheetData>{cells}</sheetData>{merges}</worksheet>',
             )
     return path
 
@@ -140,6 +142,24 @@ def test_titles_above_the_names_of_a_sheet_are_found_and_skipped(tmp_path: Path)
     assert open_table(path).columns == ("town", "sex", "meal")
     assert rows(path, "town", "meal") == [("k", "1"), ("l", "0")]
     assert rows(path, "sex", dialect=Dialect(header_row=3)) == [("f",), ("m",)]
+
+
+def test_of_several_sheets_the_first_with_a_table_is_read(tmp_path: Path) -> None:
+    path = workbook(tmp_path / "t.xlsx", {"cover": [["Pupils 2026"], ["secret"]], "a & b": TITLED})
+    assert open_table(path).columns == ("town", "sex", "meal")
+    assert "the sheet a & b" in open_table(path).text_format.detection_notes
+
+
+@pytest.mark.parametrize(("merged", "refused"), [("A1:C1", False), ("A1:A2", False), ("A4:A5", True), ("C3:C5", True)])
+def test_cells_merged_over_rows_of_a_table_are_refused_and_titles_are_not(
+    tmp_path: Path, merged: str, refused: bool
+) -> None:
+    path = workbook(tmp_path / "t.xlsx", {"a & b": TITLED}, merged)
+    if not refused:
+        assert open_table(path).columns == ("town", "sex", "meal")
+        return
+    with pytest.raises(TableError, match=r"'a & b' has merged cells in column [AC], rows [34] to 5: .* fill the value"):
+        open_table(path)
 
 
 def test_a_column_that_is_not_there_is_answered_with_those_that_are(tmp_path: Path) -> None:

@@ -30,8 +30,7 @@ from privacyfunnel.mechanisms.leak_profile import LeakProfile, leak_profiles
 from privacyfunnel.mechanisms.protocol_file import find_protocol
 from privacyfunnel.mechanisms.sealing import SealedProtocol, certify, exact_worst_leak
 from privacyfunnel.mechanisms.signatures import Signer, load_signed_protocol
-from privacyfunnel.model.published.each_model import EachModel
-from privacyfunnel.model.published.table_model import PublishedModel, TableModel
+from privacyfunnel.model.published.table_model import EachModel, PublishedModel, TableModel
 from privacyfunnel.release.findings.attacker_leaks import SideChannel, side_channel
 from privacyfunnel.release.findings.composition_leakage import (
     CompositionLeak,
@@ -94,7 +93,7 @@ class Audit:
         assert self.people is not None
         if self.sealed.model is None:
             return self.people.describe_with_table(self.certified)
-        return f"for the people these rows stand for, {self.people.statement} ({self.people.kind})"
+        return f"for the population, if the file is a sample, ε is {self.people.statement} ({self.people.kind})"
 
     @property
     def file_facts(self) -> list[tuple[str, str]]:

@@ -115,7 +115,12 @@ def audit(
 
     spec = build_spec(str(protocol) if matrix else table, given)
     if matrix is None:
-        alone = table is None and not (with_ or domain or draws)
+        from privacyfunnel.mechanisms.protocol_file import find_protocol
+        from privacyfunnel.mechanisms.sealing import SealedProtocol
+
+        alone = not (with_ or domain or draws)
+        if alone and table is not None:  # real or synthetic records need no table, and have no use for one
+            alone = not SealedProtocol.load(find_protocol(protocol)).mechanism.lists_inputs
         if alone and not {"publish", "epsilon", "factor", "keep", "keep_order", "ledger", "query"} & given.keys():
             _audit_public(protocol, spec, sanitised, details=details, as_json=as_json)
             return

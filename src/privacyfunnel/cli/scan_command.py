@@ -14,7 +14,7 @@ from privacyfunnel.cli import text_format
 from privacyfunnel.cli.application import Json, answer
 from privacyfunnel.cli.release_summary import PRIOR, Details, meaning
 from privacyfunnel.cli.spec_options import COARSER, READING, Given, TableOrDatabase, build_spec, takes_spec
-from privacyfunnel.formatting import format_factor, format_number, format_percent, format_percent_range, format_points
+from privacyfunnel.formatting import format_error, format_factor, format_number, format_percent, format_percent_range
 from privacyfunnel.hints import hint
 from privacyfunnel.names import format_names
 
@@ -29,7 +29,7 @@ ONE = 1.0  # ε, where none is asked for
 COLUMNS = 4  # that a table for choosing shows
 MEASURES = ("t", "delta", "beta")
 MOST_CELLS = 1 << 14  # of a table of counts whose measures are exact fractions
-SHOWN_PAIRS = 10  # of those that break the promise: more are in the JSON
+SHOWN_PAIRS = 5  # of those that break the promise: more are in the JSON
 
 
 @takes_spec(
@@ -102,7 +102,7 @@ def scan(
         *(f"({column} was cut into bins for this scan.)" for column in found.secret_in_bins),
         "",
         text_format.format_table(
-            ["column", "values", "unchanged", "a guess moves", "decided rows", "worst case"],
+            ["column", "values", f"ε = {format_number(wanted.epsilon)}", "a guess moves", "gives away", "worst case"],
             [line for look in found.looks for line in _lines(look, safe, safe_in_bins)],
             "<><>><",
         ),
@@ -145,16 +145,20 @@ _ALONE = "as it is and alone, against someone who sees this one column of a pers
 
 def _lines(look: ColumnScan, safe: set[str], safe_in_bins: set[str]) -> list[list[str]]:
     """The column as it is and, if it is many numbers, in bins below."""
-    decided = "" if look.decided is None else format_percent(look.decided)
-    keeps = "keeps the promise" if look.column in safe else "breaks it"
+    decided = "" if look.decided is None or not look.decided else _format_share_of_rows(look.decided)
+    keeps = "kept" if look.column in safe else "broken"
     values = f"{look.values:,}{'+' if look.note and look.values else ' bins' if look.binned else ''}"
     grows = "" if look.note else _format_growth(look.lip)
     lines = [[look.column, values, "" if look.note else keeps, grows, decided, _worst_case(look)]]
-    if look.in_bins is not None:
-        cut, kept = look.in_bins, "keeps the promise" if look.column in safe_in_bins else "breaks it"
-        shown = [kept, _format_growth(cut.lip), format_percent(cut.decided), ""]
+    if look.in_bins is not None and not look.tells_rows_apart:
+        cut, kept = look.in_bins, "kept" if look.column in safe_in_bins else "broken"
+        shown = [kept, _format_growth(cut.lip), _format_share_of_rows(cut.decided) if cut.decided else "", ""]
         lines.append(["  in bins", f"{cut.values} bins", *shown])
     return lines
+
+
+def _format_share_of_rows(share: float) -> str:
+    return f"{format_percent(share)} of rows" if share else "no row"
 
 
 def _format_growth(leak: float) -> str:
@@ -164,7 +168,8 @@ def _format_growth(leak: float) -> str:
 def _worst_case(look: ColumnScan) -> str:
     if look.tells_rows_apart:
         return "identifies rows" + (f"; {look.note}" if look.note else "")
-    return look.note or f"{look.value} {'rules out' if math.isinf(look.lip) else 'and'} {look.secret}"
+    never = f"nobody with “{look.value}” has “{look.secret}”"
+    return look.note or (never if math.isinf(look.lip) else f"“{look.value}” changes “{look.secret}” most")
 
 
 def _detail_lines(found: Scan, wanted: Promise) -> list[str]:
@@ -206,17 +211,20 @@ def _disclosure(found: Scan, column: str) -> dict[str, float] | None:
 
 def _conclusions(found: Scan, wanted: Promise, safe: set[str], safe_in_bins: set[str]) -> list[str]:
     """Which columns keep the promise: alone, in bins, together; each sentence says against whom."""
-    asked = f"{wanted.name} ε = {text_format.format_epsilon(wanted.epsilon)}"
+    asked = f"{wanted.name} ε = {format_number(wanted.epsilon)} (×{format_factor(wanted.epsilon)})"
     alone = [look.column for look in found.looks if look.column in safe]
     apart = [look.column for look in found.looks if look.tells_rows_apart]
     in_bins = [look.column for look in found.looks if look.column in safe_in_bins - safe - set(apart)]
-    notes = [f"Alone, {asked} is kept by: {', '.join(alone) or 'none'}."]
+    notes = [
+        f"{asked} is kept by a single column unchanged: {', '.join(alone) or 'none'}.",
+        *_combination_notes(found, wanted),
+    ]
     if in_bins:
         example = hint("bins", f"{in_bins[0]}=EDGE,EDGE,…")
         notes.append(f"In eight bins, not as exact numbers: {', '.join(in_bins)}. To publish bins: {example}")
     if apart:
         notes.append(f"Ids, or nearly: {', '.join(apart)}. Whoever knows a person's value finds their row.")
-    return notes + _order_notes(found) + _combination_notes(found, wanted, asked)
+    return notes + _order_notes(found)
 
 
 def _order_notes(found: Scan) -> list[str]:
@@ -228,28 +236,23 @@ def _order_notes(found: Scan) -> list[str]:
     return notes
 
 
-def _combination_notes(found: Scan, wanted: Promise, asked: str) -> list[str]:
+def _combination_notes(found: Scan, wanted: Promise) -> list[str]:
     together = found.together
     if together is None or not (together.pairs or together.whole or together.not_looked_at):
         return []
-    who = "someone who sees them together in one row"
-    if wanted.guards_known_attributes:
-        who += ", or some of them while knowing the others"
+    who = "in one row" + (", or some known beforehand" if wanted.guards_known_attributes else "")
     broken = [joined for joined in together.pairs if not joined.keeps]
-    count = f" {len(broken)}, of which the worst {SHOWN_PAIRS}" if len(broken) > SHOWN_PAIRS else ""
+    count = f"; the worst {SHOWN_PAIRS} of the others" if len(broken) > SHOWN_PAIRS else "; the others"
     notes = []
     if together.pairs:
         notes.append(
-            f"In pairs, against {who}, {asked} is kept by {len(together.pairs) - len(broken)} of "
-            f"{len(together.pairs)} pairs" + (f"; it is broken by{count}:" if broken else ".")
+            f"It is kept by {len(together.pairs) - len(broken)} of {len(together.pairs)} pairs of these, {who}"
+            f"{f'{count}:' if broken else '.'}"
         )
         notes += [f"  {_format_combination(joined)}" for joined in broken[:SHOWN_PAIRS]]
     if together.whole is not None and len(together.columns) > 2:
-        kept = "is kept" if together.whole.keeps else "is NOT kept"
-        notes.append(
-            f"All {len(together.columns)} at once, against {who}: {asked} {kept} by "
-            f"{_format_combination(together.whole)}"
-        )
+        kept = "It is kept" if together.whole.keeps else "It is NOT kept"
+        notes.append(f"{kept} by all {len(together.columns)} {who}: {_format_combination(together.whole)}")
     return notes + [f"Not examined together: {sentence}" for sentence in together.not_looked_at]
 
 
@@ -273,13 +276,8 @@ def _rare_notes(found: Scan) -> list[str]:
 
 
 def _format_combination(joined: ColumnGroup) -> str:
-    leak = "ε not measured" if joined.epsilon is None else f"ε {text_format.format_epsilon(joined.epsilon)}"
-    return f"{' & '.join(joined.columns)}: {leak}; {format_percent(joined.decided)} of rows have their secret decided."
-
-
-def _format_error(share: float) -> str:
-    text = format_points(share)
-    return "exact" if text == "0" else f"±{text}"
+    leak = "not measured" if joined.epsilon is None else f"a guess moves {_format_growth(joined.epsilon)}"
+    return f"{' & '.join(joined.columns)}: {leak}; {_format_share_of_rows(joined.decided)} given away."
 
 
 def _format_epsilon_choices(found: Sequence[Consequence], secret: str) -> list[str]:
@@ -288,7 +286,7 @@ def _format_epsilon_choices(found: Sequence[Consequence], secret: str) -> list[s
     lines = []
     for one in found:
         epsilon, belief = one.promise.epsilon, format_percent_range(*one.belief_range(PRIOR))
-        errors = {" × ".join(told.columns): _format_error(told.average) for told in one.shares}
+        errors = {" × ".join(told.columns): format_error(told.average) for told in one.shares}
         shown = [errors.get(name, "") for name in names]
         lines.append([format_number(epsilon), f"×{format_factor(epsilon)}", belief, *shown])
     header = ["ε", "a guess moves", f"{format_percent(PRIOR)} becomes", *names]

@@ -35,6 +35,7 @@ from numpy.typing import NDArray
 from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.errors import DistributionError
 from privacyfunnel.mechanisms.decoy_slacks import acceptance_rates, can_list
+from privacyfunnel.mechanisms.likely_records import simulate_codes
 from privacyfunnel.mechanisms.real_or_synthetic import KEEP_BITS, RealOrSynthetic
 from privacyfunnel.mechanisms.sampling import KeyStream
 from privacyfunnel.model.published.tree_model import UNIT, CodeArray
@@ -61,10 +62,8 @@ class KnownRecords:
     @classmethod
     def find(cls, mechanism: RealOrSynthetic, codes: NDArray[np.integer[Any]]) -> KnownRecords:
         """What the mechanism says of records."""
-        ratios = mechanism.model.ratios(codes)
-        classes = mechanism.classify(ratios)
-        keep = mechanism.keep_numerators(ratios, classes) / 2.0**KEEP_BITS
-        return cls(np.asarray(codes, dtype=np.int32), classes, keep)
+        classes, keep = mechanism.assess(codes)
+        return cls(np.asarray(codes, dtype=np.int32), classes, keep / 2.0**KEEP_BITS)
 
     @cached_property
     def weights(self) -> FloatArray:
@@ -110,6 +109,16 @@ class WeightedRelease:
     def uncounted_share(self) -> float:
         """The share of records under p̃ that are never published as they are: no estimate knows of them."""
         return float(self.shares[self.decoys.keep == 0].sum())
+
+    def weigh_again(self, published: NDArray[np.integer[Any]]) -> WeightedRelease:
+        """Other rows of the same mechanism, with the same decoys."""
+        return WeightedRelease(self.mechanism, KnownRecords.find(self.mechanism, published), self.decoys, self.shares)
+
+    @cached_property
+    def synthetic_density(self) -> FloatArray:
+        """W of every class: how many synthetic records there are for each record of the model, all together."""
+        left = self.decoys.add_by_class(self.shares * (1.0 - self.decoys.keep), self.mechanism.classes)
+        return left @ self._rates
 
     @property
     def row_weights(self) -> FloatArray:
@@ -173,8 +182,7 @@ def draw_decoys(mechanism: RealOrSynthetic, stream: KeyStream, number: int) -> t
     """Public records and their shares under p̃: all combinations where they are few, else so many that were drawn."""
     model = mechanism.model
     if not can_list(model, MOST_LISTED):
-        words = np.stack([stream.words(0, number, draw=draw) for draw in range(model.words_per_record)])
-        return model.sample(words), np.full(number, 1.0 / number)
+        return simulate_codes(model, stream, number), np.full(number, 1.0 / number)
     shape = tuple(len(attribute.labels) for attribute in model.attributes)
     codes = np.stack(np.unravel_index(np.arange(math.prod(shape)), shape), axis=1).astype(np.int32)
     shares = np.zeros(len(codes))

@@ -33,7 +33,7 @@ from privacyfunnel.estimation.output_reader import OutputReader
 from privacyfunnel.estimation.profile import CertainBounds
 from privacyfunnel.estimation.tabulation import group_tables
 from privacyfunnel.estimation.wide_estimates import expect_cells
-from privacyfunnel.formatting import format_points
+from privacyfunnel.formatting import format_error, format_points
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint, cache_with_joint
 from privacyfunnel.model.promises import Promise
@@ -79,8 +79,11 @@ class ExpectedPrecision:
         each share of town within ±0.9 points on average; worst: v ±1.4
         """
         what = "share" if len(self.columns) == 1 else "cell"
+        worst = self.half_widths[self.worst]
+        if format_error(worst) == "exact":
+            return f"each {what} of {' × '.join(self.columns)} exact"
         told = f"each {what} of {' × '.join(self.columns)} within ±{format_points(self.average)} points on average"
-        return f"{told}; worst: {' & '.join(self.labels[self.worst])} ±{format_points(self.half_widths[self.worst])}"
+        return f"{told}; worst: {' & '.join(self.labels[self.worst])} {format_error(worst)}"
 
 
 def expected_precision(sealed: SealedProtocol, joint: Joint, rows: int, columns: Sequence[str]) -> ExpectedPrecision:

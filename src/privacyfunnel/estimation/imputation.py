@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,14 +42,15 @@ from privacyfunnel.estimation.share_estimates import (
     default_method,
     fit_shares,
 )
-from privacyfunnel.estimation.wide_estimates import refuse_weighted
+from privacyfunnel.estimation.wide_estimates import is_weighted
+from privacyfunnel.estimation.wide_imputation import complete_wide
 from privacyfunnel.formatting import MOST_ROWS, ShowsFacts
 from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.release.published_table import PublishedTable
 from privacyfunnel.tables.readers.column_selection import select_columns, select_expression
 from privacyfunnel.tables.readers.eager_frames import POLARS, convert_rows, frame_kind
-from privacyfunnel.tables.readers.formats import AUTO_DETECT, Dialect
+from privacyfunnel.tables.readers.formats import AUTO_DETECT, Dialect, Table
 from privacyfunnel.tables.readers.table_files import open_source
 
 # Of the shares of all combinations: a slope covered .84 at .32 (information) and .92 at .08 (statistics).
@@ -86,7 +87,11 @@ class Posterior(ShowsFacts):
 def posterior(protocol: SealedProtocol | PublishedTable | str | Path, frame: Any = None) -> Posterior:
     """The posterior of a record given its published output, under the prior estimated from the whole table."""
     sealed, frame = load_published(protocol, frame)
-    refuse_weighted(sealed)
+    if is_weighted(sealed):
+        raise ParameterError(
+            "Real or synthetic records are not guessed one by one: any combination may stand behind one. Take "
+            f"estimates, the rows with weights ({hint('weights')}), or completed tables ({hint('impute')})."
+        )
     reading = OutputReader.from_protocol(sealed)
     method = default_method(reading.model)
     observed = reading.observe(frame)[()]
@@ -139,6 +144,10 @@ def impute(
     if isinstance(frame, str | Path):
         frame = pl.concat(list(open_source(frame).batches(open_source(frame).columns)))
     table = FrameTable.from_native(frame)
+    _check_number(m)
+    if is_weighted(sealed):
+        whole = complete_wide(sealed, frame, m, seed, _as_names(by))
+        return [table.make_frame(each.get_columns(), (), keep_index=True) for each in whole]
     if by is None:
         by, warning = choose_groups(sealed, frame)
         if warning:
@@ -172,6 +181,32 @@ def impute_file(
 
     source, into = Path(source), Path(into)
     table = open_table(source, dialect)
+    _check_number(m)
+    if is_weighted(load_sealed(protocol)):
+        completed: Iterator[Iterable[pl.DataFrame]] = (
+            [whole] for whole in complete_wide(protocol, table, m, seed, _as_names(by))
+        )
+    else:
+        completed = _complete_rows(protocol, table, m, seed, by, shares=shares)
+    paths = [into / f"imputed-{i + 1}{table_suffix(source) or '.csv'}" for i in range(m)]
+    suffixes = [check_output(path, force=force) for path in paths]
+    with ExitStack() as stack:
+        beside = [stack.enter_context(atomic_file(path, force=force)) for path in paths]
+        for path, suffix, batches in zip(beside, suffixes, completed, strict=True):
+            write_batches(path, suffix, batches, text_format=table.text_format)
+    return paths
+
+
+def _complete_rows(
+    protocol: SealedProtocol | str | Path,
+    table: Table,
+    m: int,
+    seed: int,
+    by: str | Sequence[str] | None,
+    *,
+    shares: bool,
+) -> Iterator[Iterable[pl.DataFrame]]:
+    """Completed tables with the other columns as they are, batch by batch."""
     by = choose_groups(protocol, table)[0] if by is None else by
     imputation = Imputation.prepare(protocol, table, m, seed, by=by, shares=shares)
     kept = [name for name in table.columns if name not in imputation.published]
@@ -182,13 +217,16 @@ def impute_file(
             f"a completed table gets a column '{twice[0]}', but {table.name} has one besides what was published. "
             "Rename that one."
         )
-    paths = [into / f"imputed-{i + 1}{table_suffix(source) or '.csv'}" for i in range(m)]
-    suffixes = [check_output(path, force=force) for path in paths]
-    with ExitStack() as stack:
-        beside = [stack.enter_context(atomic_file(path, force=force)) for path in paths]
-        for i, (path, suffix) in enumerate(zip(beside, suffixes, strict=True)):
-            write_batches(path, suffix, imputation.batches(table, i, kept), text_format=table.text_format)
-    return paths
+    yield from (imputation.batches(table, i, kept) for i in range(m))
+
+
+def _check_number(m: int) -> None:
+    if m < 1:
+        raise ParameterError(f"The number of completed tables must be at least 1; it is {m}.")
+
+
+def _as_names(by: str | Sequence[str] | None) -> tuple[str, ...]:
+    return (by,) if isinstance(by, str) else tuple(by or ())
 
 
 def choose_groups(protocol: SealedProtocol | str | Path, source: Any) -> tuple[tuple[str, ...], str]:
@@ -240,10 +278,7 @@ class Imputation:
         shares: bool = True,
     ) -> Imputation:
         """Estimate the priors from a sanitised table, a file or a frame."""
-        if m < 1:
-            raise ParameterError(f"The number of completed tables must be at least 1; it is {m}.")
-        by = (by,) if isinstance(by, str) else tuple(by)
-        refuse_weighted(protocol)
+        by = _as_names(by)
         reading = OutputReader.from_protocol(protocol)
         if by and reading.sealed.sees_secret:
             raise ParameterError(

@@ -34,9 +34,8 @@ from privacyfunnel.estimation.inversion import project_on_simplex
 from privacyfunnel.estimation.observation import ChannelModel, Observations
 from privacyfunnel.estimation.output_reader import OutputReader
 from privacyfunnel.model.credal.noisy_sample_rule import NoisySampleRule
-from privacyfunnel.model.published.each_model import EachModel
 from privacyfunnel.model.published.noise import noise_variance
-from privacyfunnel.model.published.table_model import TableModel
+from privacyfunnel.model.published.table_model import EachModel, TableModel
 
 TAUS = (1e-9, 0.1, 1.0, 10.0, 100.0)  # of the prior variance of one row
 SHORTER = 0.98  # of the interval: what a bias must be worth

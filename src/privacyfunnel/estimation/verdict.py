@@ -54,6 +54,13 @@ class Verdict:
             return USELESS
         return GOOD if self.kept >= MUCH_KEPT and self.merged <= MOST_MERGED else COARSE
 
+    @property
+    def text(self) -> str:
+        """The grade, and why where figures of errors do not show it."""
+        if self.grade != COARSE or self.merged <= MOST_MERGED:
+            return self.grade
+        return f"{self.grade}, as {format_percent(self.merged, up=True)} of rows have a merged value"
+
     def __str__(self) -> str:
         """What is expected.
 

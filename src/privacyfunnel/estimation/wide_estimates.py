@@ -72,23 +72,17 @@ def weigh(protocol: SealedProtocol | str | Path, frame: Any) -> pl.DataFrame:
             "tables."
         )
     release = weigh_codes(sealed, read_codes(sealed, frame, ())[()], FILE_DECOYS)
-    attributes = sealed.domain.attributes
-    codes = np.concatenate([release.rows.codes, release.decoys.codes])
-    columns = {
-        at.name: pl.Series(at.labels, dtype=pl.String).gather(codes[:, j].astype(np.uint32))
-        for j, at in enumerate(attributes)
-    }
+    columns = label_records(sealed, np.concatenate([release.rows.codes, release.decoys.codes]))
     weights = np.concatenate([release.row_weights, release.decoy_weights])
     return pl.DataFrame({**columns, unique_label("weight", list(columns)): weights})
 
 
-def refuse_weighted(protocol: SealedProtocol | str | Path) -> None:
-    """Refuse what takes a list of values, where records are real or synthetic."""
-    if is_weighted(load_sealed(protocol)):
-        raise ParameterError(
-            "Real or synthetic records are used with weights, not completed or guessed one by one: any combination may "
-            "stand behind one. Take estimates, or the rows with weights."
-        )
+def label_records(sealed: SealedProtocol, codes: NDArray[Any]) -> dict[str, pl.Series]:
+    """The columns of records with these codes, as text."""
+    return {
+        at.name: pl.Series(at.labels, dtype=pl.String).gather(codes[:, j].astype(np.uint32))
+        for j, at in enumerate(sealed.domain.attributes)
+    }
 
 
 def expect_cells(

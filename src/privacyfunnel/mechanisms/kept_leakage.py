@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 
 from privacyfunnel.errors import GuaranteeError, SizeError
-from privacyfunnel.formatting import format_epsilon, format_number
+from privacyfunnel.formatting import format_epsilon
 from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.channel import ChannelMechanism
 from privacyfunnel.mechanisms.mechanism import UNIT, Mechanism
@@ -83,12 +83,12 @@ def kept_columns_error(
     name, many = ", ".join(columns), len(columns) > 1
     kept = f"the kept column{'s' if many else ''} {name}"
     who = f"{kept} alone leak{'' if many else 's'}" if alone else f"what is published leaks together with {kept}"
+    larger = "" if epsilon == float("inf") else f", or allow a larger {hint('epsilon')}"
     unjudged = "" if made else f"; {hint('accept_kept')} keeps {'them' if many else 'it'} unjudged"
     return GuaranteeError(
-        f"{promise.name} ε = {format_number(promise.epsilon)} about {secret} must hold for all that is published of a "
+        f"{promise.name} ε = {format_epsilon(promise.epsilon)} about {secret} must hold for all that is published of a "
         f"record; {who} {amount}. Leave {'them' if many else 'it'} out, make {'them' if many else 'it'} coarser, "
-        f"publish {'them' if many else 'it'} through the protocol with {hint('publish')}, or allow a larger "
-        f"{hint('epsilon')}{unjudged}."
+        f"or publish {'them' if many else 'it'} through the protocol with {hint('publish')}{larger}{unjudged}."
     )
 
 

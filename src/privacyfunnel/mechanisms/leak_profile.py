@@ -49,16 +49,21 @@ class LeakProfile:
     trade_off: tuple[tuple[Fraction, Fraction], ...]  # (α, f(α)) at the corners, α rising
 
     @property
-    def text(self) -> str:
-        """In a sentence, every figure rounded outwards."""
+    def spread(self) -> str:
+        """How far beliefs move, by the record that a person gets; every figure rounded outwards."""
         factors = (f"×{format_factor(size)}" for size in self.quantiles)
         most = dict(zip(factors, map(format_percent, map(float, PEOPLE)), strict=True))  # of people, for each factor
-        spread = ", ".join(f"{factor} for {share}" for factor, share in most.items())
+        each = ", ".join(f"{factor} for {share}" for factor, share in most.items())
+        return f"beliefs about {self.secret} move by at most {each} of people"
+
+    @property
+    def text(self) -> str:
+        """All of it in a sentence, rounded outwards."""
         guess = f"{format_percent(float(self.before))} of cases before and {format_percent(float(self.after), up=True)}"
         security = format_places(float(self.security), 3, down=True)
         return (
-            f"beliefs about {self.secret} move by at most {spread} of people; the best guess is right in {guess} "
-            f"after; Bayes security {security} ({self.pair[0]} against {self.pair[1]})"
+            f"{self.spread}; the best guess is right in {guess} after; Bayes security {security} ({self.pair[0]} "
+            f"against {self.pair[1]})"
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -38,6 +38,7 @@ from numpy.typing import NDArray
 from privacyfunnel.arrays import BoolArray, FloatArray, IntArray, Matrix, WordArray, freeze
 from privacyfunnel.errors import DistributionError, ParameterError, ProtocolFileError, SizeError, SolverError
 from privacyfunnel.mechanisms.exact_arithmetic import ExactLeak, exp_below
+from privacyfunnel.mechanisms.likely_records import LikelyRecords, simulate_codes
 from privacyfunnel.mechanisms.mechanism import DescribableProtocol, DrawTally, Mechanism
 from privacyfunnel.mechanisms.sampling import KeyStream, RandomWords
 from privacyfunnel.model.comparisons import Comparisons, float_below
@@ -57,7 +58,8 @@ MOST_PROOF_RECORDS = 1 << 24
 PROPOSALS = 1 << 14  # that are made at a time where few records wait for one
 _TABLES = ("prototypes", "largest", "acceptance", "slacks")
 CHUNK = 1 << 18  # records that are drawn together
-BLOCK = 1 << 12  # records that are classified together: they stay in the cache
+PRODUCT = 1 << 18  # multiplications that are made together: of more, BLAS starts threads that wait for each other
+MANY = 1 << 16  # records from which on it pays to know the likely ones
 
 # Relative: ratios of events are sums of at most c ratios of the model, each within RELATIVE_ERROR = 2^-40, and a sum,
 # a product and a quotient more: c + 4 roundings of 2^-53 each, with c ≤ 2^12. A product with one of these follows.
@@ -279,10 +281,11 @@ class RealOrSynthetic(UnlistedMechanism):
         whatever order a machine adds them.
         """
         found = np.empty(len(ratios), dtype=np.int64)
-        for start in range(0, len(ratios), BLOCK):
-            scores = quantise_ratios(ratios[start : start + BLOCK]) @ self._directions
+        block = max(PRODUCT // self.prototypes.size, 1)
+        for start in range(0, len(ratios), block):
+            scores = quantise_ratios(ratios[start : start + block]) @ self._directions
             scores -= self._offsets
-            scores.argmax(axis=1, out=found[start : start + BLOCK])
+            scores.argmax(axis=1, out=found[start : start + block])
         return found
 
     @cached_property
@@ -310,10 +313,15 @@ class RealOrSynthetic(UnlistedMechanism):
         found[~np.isfinite(ratios[:, 0])] = 0.0
         return np.floor(np.ldexp(found, KEEP_BITS)).astype(np.uint64)
 
+    def assess(self, codes: NDArray[np.integer[Any]]) -> tuple[IntArray, WordArray]:
+        """k(x) and a(x) over 2^63 of records with these codes."""
+        ratios = self.model.ratios(codes)
+        classes = self.classify(ratios)
+        return classes, self.keep_numerators(ratios, classes)
+
     def keep_probabilities(self, codes: NDArray[np.integer[Any]]) -> FloatArray:
         """a(x) of records with these codes, in floats."""
-        ratios = self.model.ratios(codes)
-        return np.asarray(self.keep_numerators(ratios, self.classify(ratios)) / 2.0**KEEP_BITS)
+        return np.asarray(self.assess(codes)[1] / 2.0**KEEP_BITS)
 
     def unchanged_probability(self, own: NDArray[Any], joint: Joint) -> float:
         """The mean of a(x): that a synthetic record is the same by accident is left out."""
@@ -322,13 +330,11 @@ class RealOrSynthetic(UnlistedMechanism):
     def output_shares(self, joint: Joint) -> tuple[tuple[IntArray, FloatArray, FloatArray], ...]:
         """For each column its labels, the share of each, and the share among published records: real ones as they are,
         synthetic ones as simulated."""
-        known = self.model.ratios(joint.combos)
-        classes = self.classify(known)
-        keep = self.keep_numerators(known, classes) / 2.0**KEEP_BITS
+        classes, numerators = self.assess(joint.combos)
+        keep = numerators / 2.0**KEEP_BITS
         replaced = np.bincount(classes, joint.p_x * (1.0 - keep), self.classes)
-        stream = KeyStream.from_seed(SHARES_SEED)
-        words = np.stack([stream.words(0, SIMULATED, draw=draw) for draw in range(self.model.words_per_record)])
-        proposals, of_class = self.propose(words)
+        proposals = simulate_codes(self.model, KeyStream.from_seed(SHARES_SEED), SIMULATED)
+        of_class = self.classify(self.model.ratios(proposals))
         alpha, shares = self.acceptance / UNIT, np.bincount(of_class, minlength=self.classes) / SIMULATED
         weights = (replaced / np.maximum(alpha @ shares, 1e-12) @ alpha)[of_class]
         weights *= replaced.sum() / max(float(weights.sum()), 1e-300)
@@ -348,17 +354,17 @@ class RealOrSynthetic(UnlistedMechanism):
         Draw number 0 decides between real and synthetic; every proposal takes the same number of words after it. A
         record with a value that the model does not know (−1) becomes the first proposal, whatever it holds.
         """
-        published = np.array(codes, dtype=np.int32)
+        published, likely = np.array(codes, dtype=np.int32), self._likely if len(codes) >= MANY else None
         for start in range(0, len(codes), CHUNK):
-            self._draw_chunk(published[start : start + CHUNK], random_words.part(start, min(start + CHUNK, len(codes))))
+            stop = min(start + CHUNK, len(codes))
+            self._draw_chunk(published[start:stop], random_words.part(start, stop), likely)
         return published
 
-    def _draw_chunk(self, published: CodeArray, random_words: RandomWords) -> None:
+    def _draw_chunk(self, published: CodeArray, random_words: RandomWords, likely: _LikelyProperties | None) -> None:
+        assess = self.assess if likely is None else likely.assess
         unknown: BoolArray = np.any(published < 0, axis=1)
         published[unknown] = 0
-        ratios = self.model.ratios(published)
-        classes = self.classify(ratios)
-        keep = self.keep_numerators(ratios, classes)
+        classes, keep = assess(published)
         keep[unknown] = 0
         rows = np.flatnonzero((random_words.word(0) >> np.uint64(64 - KEEP_BITS)) >= keep)
         per_proposal, first = self.model.words_per_record + 1, 1
@@ -366,7 +372,8 @@ class RealOrSynthetic(UnlistedMechanism):
             rounds = min(max(PROPOSALS // len(rows), 1), 64)
             draws = np.arange(first, first + rounds * per_proposal)
             words = random_words.scatter_words(rows, draws).reshape(rounds, per_proposal, len(rows))
-            proposals, of_class = self.propose(words.transpose(1, 0, 2).reshape(per_proposal, -1)[1:])
+            proposals = self.model.sample(words.transpose(1, 0, 2).reshape(per_proposal, -1)[1:])
+            of_class = assess(proposals)[0]
             chance = self.acceptance[np.tile(classes[rows], rounds), of_class].astype(np.uint64)
             accepted = (words[:, 0].reshape(-1) & np.uint64(UNIT - 1)) < chance
             accepted = accepted.reshape(rounds, len(rows)) | unknown[rows]
@@ -379,10 +386,10 @@ class RealOrSynthetic(UnlistedMechanism):
                     "A synthetic record was proposed a million times and never accepted. Design it again."
                 )
 
-    def propose(self, random_words: WordArray) -> tuple[CodeArray, IntArray]:
-        """Records x′ ~ p̃ from words of their own, `words_per_record` × n, and their classes."""
-        proposals = self.model.sample(random_words)
-        return proposals, self.classify(self.model.ratios(proposals))
+    @cached_property
+    def _likely(self) -> _LikelyProperties | None:
+        records = LikelyRecords.simulate(self.model)
+        return None if records is None else _LikelyProperties(self, records, *self.assess(records.codes))
 
     # -- files -------------------------------------------------------------------------------------------------
 
@@ -401,6 +408,23 @@ class RealOrSynthetic(UnlistedMechanism):
             raise ProtocolFileError(
                 "Real or synthetic records are stated in tables of integers, one size for all; these are not."
             ) from None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _LikelyProperties:
+    """Class and probability of likely records, looked up; those of all others are computed."""
+
+    mechanism: RealOrSynthetic
+    records: LikelyRecords
+    classes: IntArray
+    keep: WordArray
+
+    def assess(self, codes: CodeArray) -> tuple[IntArray, WordArray]:
+        """The same as by the mechanism."""
+        place = self.records.find(codes)
+        classes, keep, rest = self.classes[place], self.keep[place], np.flatnonzero(place < 0)
+        classes[rest], keep[rest] = self.mechanism.assess(codes[rest])
+        return classes, keep
 
 
 def quantise_ratios(ratios: FloatArray) -> FloatArray:

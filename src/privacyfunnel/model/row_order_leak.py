@@ -41,9 +41,7 @@ class OrderLeak:
         if not self.is_leak:
             return f"neighbours predict the secret no better than the base rate, {format_percent(self.base)}"
         share = format_percent(self.guessed, up=True)
-        return (
-            f"the secret of {share} of the rows can be guessed from {self.how}; base rate {format_percent(self.base)}"
-        )
+        return f"neighbours predict the secret of {share} of the rows (base rate {format_percent(self.base)})"
 
 
 class NeighbourGuesses:
@@ -60,17 +58,19 @@ class NeighbourGuesses:
         first = max(4, values // 2)  # so that counting a scale takes no more than a few times as many steps as rows
         blocks = [first * 4**k for k in range(9) if first * 4**k <= LARGEST_BLOCK]
         self._right = dict.fromkeys(blocks, 0)
-        self._seen = np.zeros(values, dtype=np.int64)
+        self._seen, self._all = np.zeros((2, values), dtype=np.int64)
 
     def add(self, secrets: NDArray[np.integer]) -> None:
         """Count a chunk of rows, which follow on those before."""
         self._chunks += 1
+        counts = np.bincount(secrets, minlength=self._values)
+        self._all += counts
         if self._step > 1:  # what is before this chunk was not looked at
             self._before = self._before[:0]
             if self._chunks % self._step != 1:
                 return
         self._rows += len(secrets)
-        self._seen += np.bincount(secrets, minlength=self._values)
+        self._seen += counts
         run = np.concatenate([self._before, secrets])
         for lag in LAGS:
             here = run[max(len(self._before), lag) :]
@@ -89,7 +89,8 @@ class NeighbourGuesses:
         how = max(ways, key=lambda way: ways[way])
         # Rows are judged in two halves, of which each may be lucky by itself.
         luck = CHANCE * math.sqrt(2 * base * (1 - base) / rows)
-        return OrderLeak(self._rows, ways[how] if ways[how] > base + luck else base, base, how)
+        share = int(self._all.max(initial=0)) / max(int(self._all.sum()), 1)  # of all rows, also those not looked at
+        return OrderLeak(self._rows, max(ways[how], share) if ways[how] > base + luck else share, share, how)
 
 
 def _count_right(halved: IntArray, block: int, values: int) -> int:

@@ -7,14 +7,14 @@ secret it is measured, on the same integers and as exactly, and said.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from privacyfunnel.arrays import IntArray
+from privacyfunnel.arrays import BoolArray, IntArray
 from privacyfunnel.errors import ColumnError, ParameterError, SizeError, TableError
 from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.exact_arithmetic import ExactLeak
@@ -56,6 +56,16 @@ class TableLeak:
         return cls(epsilon, promise.epsilon, above, rows)
 
 
+def refuse_unlinked(sealed: SealedProtocol, columns: Sequence[str]) -> None:
+    """Refuse rows that do not say what was published of each person before, where the protocol needs it."""
+    before = sealed.domain.attributes[0].name
+    if sealed.follows and before not in columns:
+        raise ColumnError(
+            f"This protocol follows earlier releases, and draws by what each person got there; the table has no column "
+            f"'{before}' that says so. Draw with {hint('after')}; audit the public folder by itself."
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class BoundTable:
     """A table whose published columns were read as the protocol reads them."""
@@ -88,6 +98,7 @@ class BoundTable:
         named = [binned.column for binned in bins if binned.column in columns]
         if named:
             raise ColumnError(f"the bins of '{named[0]}' are in the protocol file; leave out {hint('bins')} for it.")
+        refuse_unlinked(sealed, table.columns)
         missing = [name for name in columns if name not in table.columns]
         if missing:
             raise ColumnError(
@@ -136,20 +147,20 @@ class BoundTable:
             )
         return found
 
-    @cached_property
-    def _records(self) -> IntArray:
-        """The combinations that occur, as codes, and after them −1 for what is not known."""
-        combos = self.encoding.contingency.combos
-        return np.vstack([combos, np.full((1, combos.shape[1]), -1)]).astype(np.int32)
+    def chunks(self, keep: Sequence[str] = ()) -> Iterator[Chunk]:
+        """The rows in order, with columns to `keep`, as the law takes them."""
+        return self.encoding.chunks(keep, records=not self.sealed.mechanism.lists_inputs)
 
     def inputs(self, chunk: Chunk) -> IntArray:
         """The input of the law that each row is, a number or a record of codes; −1 where it is none."""
-        if not self.sealed.mechanism.lists_inputs:
-            return self._records[chunk.published]
         if not self.sealed.sees_secret:
             return chunk.published
         values = len(self.sealed.domain.combos)
         return np.where(chunk.published < 0, -1, self._secret[chunk.secret] * values + chunk.published)
+
+    def known_rows(self) -> BoolArray:
+        """Of every row whether it is an input of the law."""
+        return np.concatenate([~find_unknown(self.inputs(chunk)) for chunk in self.chunks()])
 
     @cached_property
     def known_joint(self) -> tuple[Joint, Mechanism] | None:
@@ -253,3 +264,8 @@ class BoundTable:
         cells = np.column_stack([of_s.reshape(-1), of_x.reshape(-1), cells[:, 2]])
         codes = counts.codes if known.all() else None
         return joint, law.restrict_inputs(inputs), KeptCounts(counts.columns, cells, rows, codes)
+
+
+def find_unknown(inputs: IntArray) -> BoolArray:
+    """Which rows are no input of the mechanism."""
+    return np.asarray(inputs < 0 if inputs.ndim == 1 else np.any(inputs < 0, axis=1))

@@ -25,13 +25,14 @@ from privacyfunnel.model.credal.noisy_sample_rule import NoisySampleRule
 from privacyfunnel.model.credal.sample_rule import RARE, check_confidence
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Population, PopulationPromise, Promise
-from privacyfunnel.model.published.each_model import EachModel
 from privacyfunnel.model.published.noise import NOISES, NoiseSource, OwnNoise, noise_variance
 from privacyfunnel.model.published.noisy_counts import NoisyCounts, check_design_epsilon
 from privacyfunnel.model.published.table_model import (
     DELTA,
+    EachModel,
     LabelTests,
     MeasuredCounts,
+    PublishedModel,
     TableModel,
     few_rows,
     fit_groups,
@@ -71,7 +72,7 @@ class FittedModel:
     """A model, the table by the labels that it publishes, and the promise that is left for the records."""
 
     contingency: Contingency
-    model: TableModel | EachModel
+    model: PublishedModel
     joint: Joint  # p̃
     promise: Promise
 
@@ -118,7 +119,7 @@ def fit_model(table: Contingency, spec: ReleaseSpec) -> FittedModel:
         model: TableModel | EachModel = EachModel.of_parts(parts)
     else:
         noisy = _count(table, spec, budget, noise, fewest)
-        table, model = noisy.contingency, _fit_table(noisy, budget, "the secret")
+        table, model = noisy.contingency, _fit_table(noisy, budget, ",".join(noisy.contingency.secret.columns))
         if promise.reads_labels and any(len(group) != 1 for group in model.groups):
             raise ParameterError(
                 f"{promise.name} names values of the secret, which a published model merges where they are rare. Merge "
@@ -157,7 +158,8 @@ def _fit_table(noisy: _NoisyTable, budget: _Budget, secret: str) -> TableModel:
     """p̃ of one secret from its counts with noise; rare values are one group."""
     groups = pool_secrets(noisy.cells.sum(axis=1), noisy.variance.sum(axis=1), budget.rows)
     if len(groups) < 2:
-        raise _few_rows(f"all values of {secret} are rare, or all but one", _enough(budget, noisy.cells.size))
+        why = f"all values of {secret} are rare, or all but one"
+        raise _few_rows(why, _enough(budget, noisy.cells.size), secret)
     counts = noisy.count_groups(groups)
     return TableModel(
         weights=fit_groups(counts, budget.rows if noisy.delta else None),
@@ -297,7 +299,7 @@ def _find_several(table: Contingency, budget: _Budget, noise: Noise, fewest: Map
     tests = LabelTests(source.rate, budget.total, budget.delta / len(variable.codings))
     rows = np.zeros(len(table.weights), dtype=bool)
     secrets_given = all(map(budget.names_all, table.secret.codings))
-    codings = []
+    codings, names = [], ",".join(coding.column for coding in variable.codings if not coding.edges)
     for j, coding in enumerate(variable.codings):
         pair = np.zeros((len(rows), len(coding.labels)), dtype=np.int64)
         np.add.at(pair.T, variable.combos[:, j], table.weights.T)
@@ -307,7 +309,7 @@ def _find_several(table: Contingency, budget: _Budget, noise: Noise, fewest: Map
         left = budget.rows - int(counted[np.ix_(found, columns)].sum())
         noise_left = math.sqrt(found.sum() * columns.sum() * noise_variance(source.rate))
         others = not budget.names_all(coding) and left >= max(few_rows(budget.rows), SURE_OF_OTHERS * noise_left)
-        codings.append(_show(coding, columns, counted[found].sum(axis=0), others, budget)[0])
+        codings.append(_show(coding, columns, counted[found].sum(axis=0), others, budget, names)[0])
         rows |= found
     coarse = table.recode(_product(codings))
     epsilon = budget.for_cells(int(rows.sum()), coarse.weights.shape[1], for_labels)
@@ -387,8 +389,12 @@ def _fill(table: Contingency) -> Contingency:
     return replace(table, published=replace(table.published, codings=tuple(wide), combos=combos))
 
 
-def _show(coding: Coding, kept: BoolArray, totals: IntArray, others: bool, budget: _Budget) -> tuple[Coding, BoolArray]:
+def _show(
+    coding: Coding, kept: BoolArray, totals: IntArray, others: bool, budget: _Budget, names: str = ""
+) -> tuple[Coding, BoolArray]:
     """The labels of a column that are published, by noisy totals, and which of its own they are.
+
+    Where there are too few, an error advises to name those of the columns `names`, or of this one.
 
     What is left is `other`, or counts as the commonest label where `others` are hardly anything: a value of the
     model that no row has could hide others in the model and nowhere else. A missing number likewise.
@@ -401,7 +407,8 @@ def _show(coding: Coding, kept: BoolArray, totals: IntArray, others: bool, budge
         return shown, np.arange(last + 1) < last
     labels = tuple(label for label, stays in zip(coding.labels, kept, strict=True) if stays)
     if len(labels) + others < 2:
-        raise _few_rows(f"no values of '{coding.column}' have enough rows to be named through noise", _enough(budget))
+        why = f"no values of '{coding.column}' have enough rows to be named through noise"
+        raise _few_rows(why, _enough(budget), names or coding.column)
     missing = None
     if coding.missing is not None and kept[coding.missing]:
         missing = labels.index(coding.labels[coding.missing])
@@ -432,9 +439,9 @@ def _enough(budget: _Budget, cells: int = 0) -> str:
     return f"Try {larger}{float(f'{rows:.2g}'):,.0f} rows"
 
 
-def _few_rows(why: str, enough: str) -> ParameterError:
+def _few_rows(why: str, enough: str, column: str = "COLUMN") -> ParameterError:
     return ParameterError(
         f"A published model needs more rows, a larger ε or fewer values: {why}. {enough}, name values that are public "
-        f"knowledge ({hint('public_labels', 'COLUMN')}), or use {hint('prior', 'table')}, whose mechanism is for your "
+        f"knowledge ({hint('public_labels', column)}), or use {hint('prior', 'table')}, whose mechanism is for your "
         "eyes only."
     )

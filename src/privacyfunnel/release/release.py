@@ -9,7 +9,6 @@ from typing import Any
 
 from privacyfunnel.arrays import IntArray
 from privacyfunnel.atomic_files import atomic_file
-from privacyfunnel.designs.curve import Point, line_name
 from privacyfunnel.formatting import (
     facts_html,
     format_epsilon,
@@ -22,7 +21,7 @@ from privacyfunnel.hints import hint, word_for_python
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.row_order_leak import OrderLeak
-from privacyfunnel.model.uses.use import Information, UseValue
+from privacyfunnel.model.uses.use import UseValue
 from privacyfunnel.release.design import DesignResult
 from privacyfunnel.release.findings.findings import Findings
 from privacyfunnel.release.findings.kept_columns import KeptColumn, kept_column_statements
@@ -63,6 +62,7 @@ class Release(PublishedTable):
     signed_by: str = ""
     remembered: LedgerReport | None = None  # what the ledger knows of these rows; the owner's own
     suspected: tuple[str, ...] = ()  # signs of several rows per person, or of weights; a sentence each
+    links: Any = None  # who got which output, by row id, for a release after this one; the owner's own
     read_as: tuple[str, ...] = ()  # what was detected of the table's text format
 
     @property
@@ -109,15 +109,6 @@ class Release(PublishedTable):
     def rows_alone(self) -> UseValue | None:
         """The value for these rows alone, where the population was promised unasked."""
         return self.design.rows_alone
-
-    @property
-    def known(self) -> tuple[Point, ...]:
-        """The points of a trade-off curve that are solved already."""
-        design, sealed = self.design, self.design.sealed
-        if design.options.as_values or design.options.average is not None or design.worth.use != Information():
-            return ()
-        name = line_name(self.method, sealed.sees_secret)
-        return (Point(name, sealed.promise.epsilon, sealed.information, sealed.bound),)
 
     @property
     def kept(self) -> tuple[str, ...]:
@@ -257,14 +248,14 @@ class Release(PublishedTable):
             most = f", up to ε = {format_epsilon(self.known_values_leak)}" if to_owner else ""
             found.append(
                 f"This protocol reads {secret}. Whoever already knows a person's {columns} may learn {secret} from "
-                f"the published record{most}; {promise.name} does not cover them, SRLIP does."
+                f"the published record{most}; {hint('promise', 'srlip')} covers them."
             )
-        elif len(domain.attributes) > 1 and not promise.guards_known_attributes:
+        elif len(domain.attributes) > 1 + bool(self.sealed.follows) and not promise.guards_known_attributes:
             way = hint("promise", "srlip") if self.sealed.mechanism.lists_inputs else hint("known")
+            covers = f"; {way} covers neighbours" if to_owner else ""
             found += [
-                f"A neighbour who knows a person's {at.name} may learn any amount about their {secret}; {way} covers "
-                "neighbours."
-                for at in domain.attributes
+                f"A neighbour who knows a person's {at.name} may learn any amount about their {secret}{covers}."
+                for at in domain.attributes[bool(self.sealed.follows) :]
                 if at.name not in promise.known_columns
             ][:1]
         if domain.secrets_merged:
@@ -286,7 +277,7 @@ class Release(PublishedTable):
         found += [
             f"Not protected: {columns.replace(' & ', ', ')}, and whether somebody is in the file.",
             *(self.suspected if to_owner else ()),
-            "A second release of the same rows, or several rows about one person, can leak more than their ε added; "
+            "Another release of the same rows, or several rows about one person, can leak more than their ε added; "
             "an audit with the other protocols computes it.",
         ]
         where = "this table" if self.sealed.model is None else "the published model"
@@ -296,7 +287,7 @@ class Release(PublishedTable):
         elif self.sealed.model is None:
             found.append(f"It is about beliefs that start from {where}; whoever starts from another may learn more.")
         if self.sealed.model is not None:
-            found.append(model_scope_statement(secret, promise.odds))
+            found.append(model_scope_statement(self.sealed))
         elif promise.population is None:
             worst = f" (worst case ×{format_factor(self.people.epsilon)})" if to_owner and self.people else ""
             found.append(

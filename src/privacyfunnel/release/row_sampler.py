@@ -7,7 +7,7 @@ is used once, or its id together with its input under a key that may be kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,20 +15,20 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from privacyfunnel.arrays import BoolArray, IntArray
+from privacyfunnel.arrays import IntArray
 from privacyfunnel.errors import ParameterError
 from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.input_domain import draw_substitutes
 from privacyfunnel.mechanisms.sampling import IdentityWords, KeyStream, RandomWords, RowKey, generate_order_key
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.row_order_leak import NeighbourGuesses, OrderLeak
-from privacyfunnel.release.bound_table import BoundTable
+from privacyfunnel.release.bound_table import BoundTable, find_unknown
 from privacyfunnel.release.findings.kept_columns import KeptColumn, KeptColumnAnalysis
 from privacyfunnel.release.output_layout import OutputLayout, output_layout
 from privacyfunnel.release.shuffle import Packing, RowOrder, Scratch, shuffle_rows
 from privacyfunnel.spec import ReleaseSpec
 from privacyfunnel.spec.fields import BLUR, DROP, ERROR
-from privacyfunnel.tables.coding.row_hashes import id_blocks
+from privacyfunnel.tables.coding.row_hashes import id_blocks, id_texts
 from privacyfunnel.tables.readers.column_selection import categories_to_text, select_columns
 
 ProgressCallback = Callable[[str, int], None]  # called with the step and the number of rows done
@@ -84,6 +84,8 @@ class RowSampler:
             )
         self.addresses = RowAddresses(bound_table.sealed, spec)
         self._watch, self._unchanged = watch, 0
+        listed = bound_table.sealed.model is not None and law.lists_inputs and spec.row_id is not None
+        self._links: tuple[list[pl.Series], list[NDArray[Any]]] | None = ([], []) if listed else None
         values = len(encoding.contingency.secret.combos)
         self._neighbours, self._kept = (
             NeighbourGuesses(values, encoding.rows),
@@ -107,9 +109,7 @@ class RowSampler:
         numbers = None if self.order_key is None else RowOrder.from_key(self.order_key).permutation(self.rows)
         if self.rows == self.bound_table.encoding.rows:
             return numbers
-        stayed: IntArray = np.flatnonzero(
-            np.concatenate([chunk.published >= 0 for chunk in self.bound_table.encoding.chunks()])
-        )
+        stayed: IntArray = np.flatnonzero(self.bound_table.known_rows())
         return stayed if numbers is None else stayed[numbers]
 
     @property
@@ -120,6 +120,11 @@ class RowSampler:
     def measure_row_order(self) -> OrderLeak | None:
         """What the order of the table says about the secret, once all rows were drawn; None where they carry none."""
         return self._neighbours.best_guess() if self.bound_table.has_secret else None
+
+    @property
+    def links(self) -> pl.DataFrame | None:
+        """Who got which output, once all rows were drawn, where rows have ids and a release may follow: the owner's."""
+        return None if self._links is None or self.spec.row_id is None else list_links(self.spec.row_id, *self._links)
 
     def kept_columns(self) -> tuple[KeptColumn, ...]:
         """What each kept column gives away, once all rows were drawn."""
@@ -148,7 +153,7 @@ class RowSampler:
     def _pieces(self) -> Iterator[DrawnBatch]:
         """The rows in the order of the table, while they are counted and looked at."""
         step, keep = self.layout.rows_at_once, self.spec.keep
-        for chunk in self.bound_table.encoding.chunks(self.spec.read_columns):
+        for chunk in self.bound_table.chunks(self.spec.read_columns):
             inputs = self.bound_table.inputs(chunk)
             for start in range(0, len(inputs), step):
                 at = slice(start, start + step)
@@ -156,13 +161,16 @@ class RowSampler:
                 codes = self._codes(inputs[at], first, read)
                 kept = select_columns(read, keep) if keep and read is not None else None
                 secret, values, end = chunk.secret[at], chunk.published[at], first + len(codes)
-                known = values >= 0 if self.bound_table.encoding.unknown_rows.rows else slice(None)
-                own = values if self.sealed.mechanism.lists_inputs else inputs[at]
-                unchanged = self.layout.count_unchanged(own[known], codes[known])
+                known = ~find_unknown(values) if self.bound_table.encoding.unknown_rows.rows else slice(None)
+                unchanged = self.layout.count_unchanged(values[known], codes[known])
                 if self.spec.unknown == DROP:
                     codes, secret = codes[known], secret[known]
                     kept = kept.filter(known) if kept is not None and not isinstance(known, slice) else kept
                 self._unchanged += unchanged
+                if self._links is not None and read is not None and self.spec.row_id is not None:
+                    ids = id_texts(read[self.spec.row_id])
+                    self._links[0].append(ids if isinstance(known, slice) else ids.filter(pl.Series(known)))
+                    self._links[1].append(codes[:, 0])
                 if self.bound_table.has_secret:
                     self._neighbours.add(secret)
                 self._kept.add(kept, secret)
@@ -177,9 +185,14 @@ class RowSampler:
         )
 
 
-def find_unknown(inputs: IntArray) -> BoolArray:
-    """Which rows are no input of the mechanism."""
-    return np.asarray(inputs < 0 if inputs.ndim == 1 else np.any(inputs < 0, axis=1))
+BACK, OUTPUT = "releases back", "output"  # of a list of who got what
+
+
+def list_links(row_id: str, ids: Sequence[pl.Series], outputs: Sequence[NDArray[Any]]) -> pl.DataFrame:
+    """The id of everybody, that they are in the latest release, and the number of their output."""
+    text = pl.concat(ids) if ids else pl.Series([], dtype=pl.String)
+    numbers = np.concatenate(outputs).astype(np.int64) if outputs else np.zeros(0, dtype=np.int64)
+    return pl.DataFrame({row_id: text, BACK: np.zeros(len(text), dtype=np.int64), OUTPUT: numbers})
 
 
 def draw_codes(

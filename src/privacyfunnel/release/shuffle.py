@@ -163,7 +163,7 @@ class Packing:
         """What was packed."""
         series = rows.get_columns()
         split = len(series) - len(self.kept)
-        drawn = np.column_stack([column.to_numpy() for column in series[:split]])
+        drawn = np.stack([column.to_numpy() for column in series[:split]]).T
         kept = dict(zip(self.kept, series[split:], strict=True))
         return drawn, pl.DataFrame(kept) if kept else None
 

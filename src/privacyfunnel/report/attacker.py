@@ -124,10 +124,10 @@ def _secret_view(secret: Attribute, p_sx: FloatArray, seen: FloatArray | None, s
         lowest, highest = posterior.min(axis=1), posterior.max(axis=1)
         right = float(p_sy.max(axis=0).sum() / p_y.sum())
         guessing = [GuessingRates(secret.name, float(p_s.max()), right, float(p_sx.max(axis=0).sum()))]
-    found = []
+    found, size = [], sealed.certified_total
     for s in select_labels(secret, p_s, LISTED_SECRETS).tolist():
         prior = float(p_s[s])
-        least, most = sealed.promise.belief_bounds(prior, sealed.epsilon)
+        least, most = sealed.promise.belief_bounds(prior, size)
         low = None if lowest is None else float(lowest[s])
         high = None if highest is None else float(highest[s])
         found.append(Belief(secret.labels[s], prior, least, most, low, high))

@@ -1,4 +1,5 @@
-"""Descriptions of a release for data catalogues: Croissant 1.0 with its responsible-AI vocabulary, and DCAT-AP 3.
+"""Descriptions of a release for data catalogues: Croissant 1.0 with its responsible-AI vocabulary, and DCAT-AP 3
+with what a release knows of HealthDCAT-AP: records, persons, purpose and contact, but no health category.
 
 They are public. They state columns, formats and SHA-256 of the public files, the promise and its limits, and no figure
 that depends on exact counts. Croissant is written last and lists every other file: an audit finds by it what somebody
@@ -49,6 +50,9 @@ FORMATS = {
 ANY_FORMAT = "application/octet-stream"
 DCAT_CONTEXT = {
     "dcat": "http://www.w3.org/ns/dcat#",
+    "dpv": "https://w3id.org/dpv#",
+    "healthdcatap": "http://healthdataportal.eu/ns/health#",
+    "vcard": "http://www.w3.org/2006/vcard/ns#",
     "dct": "http://purl.org/dc/terms/",
     "rdfs": "http://www.w3.org/2000/01/rdf-schema#",
     "spdx": "http://spdx.org/rdf/terms#",
@@ -153,8 +157,22 @@ def dcat(release: Release, folder: Path, occasion: Occasion) -> str:
             "rdfs:label": _english(f"{how} Made with privacyfunnel."),
         },
         "dcat:distribution": [table],
+        **_health_fields(release),
     }
     return json.dumps(content, ensure_ascii=False, indent=2)
+
+
+def _health_fields(release: Release) -> dict[str, Any]:
+    """What HealthDCAT-AP adds, as far as the release knows it; one row of each person makes their number known."""
+    spec, rows = release.spec, {"@type": "xsd:nonNegativeInteger", "@value": str(release.rows)}
+    found: dict[str, Any] = {"healthdcatap:numberOfRecords": rows}
+    if spec.person:
+        found["healthdcatap:numberOfUniqueIndividuals"] = rows
+    if spec.purpose:
+        found["dpv:hasPurpose"] = {"@type": "dpv:Purpose", "dct:description": _english(spec.purpose)}
+    if spec.contact:
+        found["dcat:contactPoint"] = {"@type": "vcard:Kind", "vcard:fn": spec.contact}
+    return found
 
 
 def _english(text: str) -> dict[str, str]:

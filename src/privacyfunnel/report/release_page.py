@@ -15,10 +15,9 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from privacyfunnel.atomic_files import OWNER, PUBLIC, begin_file
-from privacyfunnel.designs.methods import Effort
 from privacyfunnel.errors import ParameterError
 from privacyfunnel.formatting import format_factor, format_percent
-from privacyfunnel.hints import hint, word_for_command_line, word_for_python
+from privacyfunnel.hints import word_for_command_line, word_for_python
 from privacyfunnel.mechanisms.leak_profile import leak_profiles
 from privacyfunnel.mechanisms.protocol_file import PROTOCOL
 from privacyfunnel.model.joint import Joint
@@ -47,7 +46,6 @@ from privacyfunnel.report.attacker import (
     worst_sentence,
 )
 from privacyfunnel.report.bars import STYLE
-from privacyfunnel.report.cost_picture import LOOSE, cost_curve, costs_picture
 from privacyfunnel.report.statements import Occasion, to_sentence
 from privacyfunnel.report.summary_lines import believer
 
@@ -75,7 +73,7 @@ def write_pages(
         f"{PUBLIC}/{CROISSANT}": lambda: catalogue.croissant(release, folder, occasion),
     }
     if release.spec.report:
-        pages[f"{OWNER}/{REPORT}"] = lambda: owner_page(release, occasion, curve=release.spec.curve, watch=watch)
+        pages[f"{OWNER}/{REPORT}"] = lambda: owner_page(release, occasion, watch=watch)
     for name, make in pages.items():
         begin_file(staged / name).write_text(make(), encoding="utf-8")
     return list(pages)
@@ -85,30 +83,15 @@ def frame_page(release: Release) -> str:
     """The owner's page of a release of a frame, for whoever works in Python."""
     python = f"Python {sys.version.split()[0]}"
     occasion = Occasion(datetime.now().astimezone(), "a frame in memory", python, wording=word_for_python)
-    return owner_page(release, occasion, curve=release.spec.curve)
+    return owner_page(release, occasion)
 
 
-def owner_page(
-    release: Release,
-    occasion: Occasion,
-    *,
-    curve: bool = False,
-    effort: Effort = LOOSE,
-    watch: Callable[[str], None] | None = None,
-) -> str:
-    """The owner's page. It shows figures about the secret and is not for publication.
-
-    Only `curve` solves further problems, each with this `effort`.
-    """
+def owner_page(release: Release, occasion: Occasion, *, watch: Callable[[str], None] | None = None) -> str:
+    """The owner's page. It shows figures about the secret and is not for publication."""
     say = watch or (lambda doing: None)
     sealed, joint = release.design.sealed, release.joint
     if joint is None:
         raise ParameterError("The owner's report needs the counts of the table; this release carries none.")
-    costs = None
-    if curve:
-        say("solving the curve")
-        found = cost_curve(joint, sealed, effort, release.known)
-        costs = found and costs_picture(found, release.method, sealed.promise.epsilon, sealed.information)
     say("drawing the report")
     estimates = analyst_view(sealed, joint, release.rows)
     attacker = attacker_view(joint, sealed)
@@ -124,8 +107,6 @@ def owner_page(
         scopes=statements.scope_answers(release),
         **_board_fields(release, attacker, estimates),
         not_promised=release.not_promised_to_owner,
-        costs=costs,
-        curve_note="" if curve else f"For a curve of information kept against ε, use {hint('curve')}.",
         provenance=statements.provenance(release, occasion),
         command="\n".join(filter(None, (occasion.command, statements.audit_command(release, occasion)))),
     )
@@ -184,8 +165,8 @@ def _attacker_fields(release: Release, found: AttackerView) -> dict[str, Any]:
     sealed, secret = release.design.sealed, statements.secret_name(release.design.sealed)
     notes = [statements.prior_statement(sealed)]
     notes += map(guessing_sentence, found.guessing)
-    leaks = leak_profiles(sealed.mechanism, sealed.promise, release.design.joint)
-    notes += [f"Over people: {leak.text}." for leak in leaks]
+    leaks = () if sealed.follows else leak_profiles(sealed.mechanism, sealed.promise, release.design.joint)
+    notes += [to_sentence(leak.spread) for leak in leaks]
     if found.worst.highest is None:
         notes.append(f"{release.method} has too many outputs to list: only the limits of the promise are drawn.")
     return {

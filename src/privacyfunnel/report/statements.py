@@ -17,7 +17,6 @@ from privacyfunnel.formatting import (
     format_nats,
     format_number,
     format_percent,
-    format_places,
     format_points,
 )
 from privacyfunnel.hints import hint, option_name, word_for_command_line
@@ -104,7 +103,7 @@ def meaning(sealed: SealedProtocol) -> str:
 def scope_answers(release: Release) -> list[tuple[str, str]]:
     """Who can learn how much, for the owner: believers of the prior, who knows better, and who reads the file."""
     found = [(each.who, each.answer) for each in release.findings.attackers]
-    return [*found, (f"the same who also read {PROTOCOL}", _file_answer(release.design.sealed, release.noise_spent))]
+    return [*found, (f"somebody who also reads {PROTOCOL}", _file_answer(release.design.sealed, release.noise_spent))]
 
 
 def public_scope_answers(sealed: SealedProtocol) -> list[tuple[str, str]]:
@@ -363,9 +362,6 @@ def provenance(release: Release, occasion: Occasion) -> list[tuple[str, str]]:
     """Where the release comes from, and what it keeps."""
     sealed, use = release.design.sealed, release.worth
     libraries = ", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy", "highspy", "polars", "cryptography"))
-    purpose = (
-        f"{use.use.full_name}: {format_places(use.value)}, {use.use.unit}" if use.use.name != "information" else ""
-    )
     found = [
         ("table", occasion.source),
         ("rows", f"{release.rows:,}"),
@@ -376,7 +372,7 @@ def provenance(release: Release, occasion: Occasion) -> list[tuple[str, str]]:
         ("certified", f"ε = {format_epsilon(sealed.epsilon)} {sealed.mechanism.describe_check()}"),
         *_information_facts(sealed),
         ("model", to_sentence(release.findings.model_quality) if release.findings.model_quality else ""),
-        ("use", purpose),
+        ("use", use.use.full_name),
         ("sparseness", release.sparse),
         *(("rare values", sentence) for sentence in release.rare),
         ("date", f"{occasion.when:%Y-%m-%d %H:%M %Z}".strip()),

@@ -6,6 +6,7 @@ Hints are worded by whoever shows the lines; all else is in the owner's report.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,7 @@ from privacyfunnel.estimation.expected_precision import (
     expected_precision_by_column,
 )
 from privacyfunnel.estimation.verdict import judge
-from privacyfunnel.formatting import format_epsilon, format_factor, format_percent, format_points
+from privacyfunnel.formatting import format_epsilon, format_error, format_factor, format_percent, format_points
 from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint
@@ -33,7 +34,8 @@ if TYPE_CHECKING:
     from privacyfunnel.release.release import Release
 
 Line = tuple[str, str]
-EXACT = 5e-5  # of a share: what is nearer than a hundredth of a point is exact to a reader
+MUCH_PREDICTED = 0.05  # of the rows, by an order that is not published: less is in the report
+MOST_COLUMNS = 3  # whose merged values are counted
 MOST_WARNINGS = 6  # more are in the report
 
 
@@ -96,18 +98,19 @@ def protection_text(sealed: SealedProtocol, joint: Joint, *, average_only: bool 
     size, factor = sealed.certified_total, format_factor(sealed.certified_total)
     if average_only:
         return f"{secret}: on average only; a single record may give it away (×{factor})"
-    whose = "" if promise.population else f", to whoever {believer(sealed)}"
+    whose = "" if promise.population else f" for whoever {believer(sealed)},"
     if promise.by_column:
         own = "".join(f"; {at}: ×{format_factor(size)}" for at, size in sealed.secret_sizes.items())
-        said = f"{secret}{whose}: no belief about one of them changes by more than ×{factor}{own}"
+        said = f"{secret}:{whose} no belief about one of them changes by more than ×{factor}{own}"
         return f"{said}; of several together nothing is promised; {_neighbours_text(sealed)}"
-    at = int(np.argmax(joint.p_s))
+    named = [len(group) != 1 for group in sealed.model.groups] if sealed.model is not None else []
+    at = int(np.argmax(np.where(named, 0.0, joint.p_s) if len(named) == joint.c and not all(named) else joint.p_s))
     share = float(joint.p_s[at])
     bounds = promise.belief_bounds(share, size)
     most = format_percent(bounds[1], up=True)
     grows = "no odds change" if promise.for_any_belief else "no guess grows"
     example = f"({joint.secrets[at]}: {format_percent(share)} → at most {most})"
-    said = f"{secret}{whose}: {grows} by more than ×{factor} {example}"
+    said = f"{secret}:{whose} {grows} by more than ×{factor} {example}"
     if bounds == (0.0, 1.0) and promise.meaning:  # nothing follows for a single value alone
         where = "among all records" if sealed.model is None else "in the published model"
         said = promise.meaning.format(secret=secret, factor=factor, where=where).rstrip(".")
@@ -119,16 +122,18 @@ def protection_text(sealed: SealedProtocol, joint: Joint, *, average_only: bool 
 
 def _neighbours_text(sealed: SealedProtocol) -> str:
     """Whether somebody who knows a column of a person is held to the factor as well."""
-    names = [at.name for at in sealed.domain.attributes]
+    names = [at.name for at in sealed.domain.attributes[bool(sealed.follows) :]]
     who = f"neighbours who know a person's {names[0]}"
     if sealed.promise.guards_known_attributes:
         return f"{who}: covered"
     if sealed.promise.known_columns:
         known = format_names(sealed.promise.known_columns)
         return f"neighbours who know a person's {known}: covered; who know other columns: NOT covered"
+    if len(names) == 1 and sealed.follows:
+        return f"{who}: covered where it did not change"
     if len(names) == 1 and not sealed.sees_secret:
         return f"{who}: covered, a record tells them nothing new"
-    way = hint("promise", "srlip") if sealed.mechanism.lists_inputs else hint("known")
+    way = hint("promise", "srlip") if sealed.mechanism.lists_inputs else hint("known", names[0])
     return f"{who}: NOT covered ({way} covers them)"
 
 
@@ -137,8 +142,10 @@ def _accuracy_text(release: Release) -> str:
     sealed, joint = release.sealed, release.joint
     shares = expected_precision_by_column(sealed, joint, release.rows)
     counted = counting_error(sealed, joint, release.rows)
+    if counted is not None and release.unchanged == 1:  # real or synthetic records have a bound of it only
+        counted = replace(counted, most=0.0)
     real = f"{format_percent(release.unchanged)} of rows show their own values"
-    grade = judge(release.design, release.unchanged_expected, release.spec).grade
+    grade = judge(release.design, release.unchanged_expected, release.spec).text
     return f"{grade}: {'; '.join([*accuracy_texts(shares, counted), real])}"
 
 
@@ -150,7 +157,8 @@ def accuracy_texts(shares: Sequence[ExpectedPrecision], counted: CountingError |
     else:
         found.append("how near estimate comes is not computed for so many values")
     if counted is not None:
-        off = "exact" if counted.most < EXACT else f"off by up to {format_points(counted.most)} points"
+        exact = format_error(counted.most) == "exact"
+        off = "exact" if exact else f"off by up to {format_points(counted.most)} points"
         found.append(f"counted in a spreadsheet: {off}")
     return found
 
@@ -162,7 +170,7 @@ def format_within(errors: Sequence[float]) -> str:
     ('within ±0.2 points', 'within ±0.07 to ±0.2 points', 'exact')
     """
     least, most = min(errors), max(errors)
-    if most < EXACT:
+    if format_error(most) == "exact":
         return "exact"
     texts = list(dict.fromkeys(f"±{format_points(error)}" for error in (least, most)))
     return f"within {' to '.join(texts)} points"
@@ -177,9 +185,10 @@ def warnings(release: Release) -> list[str]:
     if release.kept and not release.kept_judged:
         found.append(f"{format_names(release.kept)} in clear, and not covered by the promise")
     leak = release.order_tells
-    if leak is not None and leak.is_leak:
-        where = "the published order" if release.kept_order else "your file's own order (never publish that)"
-        found.append(f"{where} gives {secret} of {format_percent(leak.guessed, up=True)} of the rows away")
+    if leak is not None and leak.guessed - leak.base > (0 if release.kept_order else MUCH_PREDICTED):
+        where = "in the published order" if release.kept_order else "never publish your file in its own order:"
+        share, base = format_percent(leak.guessed, up=True), format_percent(leak.base)
+        found.append(f"{where} neighbouring rows predict {secret} of {share} of the rows ({base} without them)")
     if not release.sealed.has_noisy_design:
         found.append(f"not protected against somebody who knows all other rows; {hint('prior', 'model')} is")
         rare = format_rare_values(release.joint)
@@ -204,7 +213,9 @@ def _unnamed_values(design: DesignResult) -> list[str]:
         for told in sorted(design.merged, key=lambda told: -told.share)
     ]
     columns = hint("public_labels", ",".join(told.column for told in design.merged))
-    return [f"rare values were merged: {'; '.join(each)}; {columns} names all, if it is known which values there are"]
+    more = [f"and in {len(each) - MOST_COLUMNS} more columns"] if len(each) > MOST_COLUMNS else []
+    named = ", ".join([*each[:MOST_COLUMNS], *more])
+    return [f"rare values were merged: {named}; {columns} names all, if it is known which values there are"]
 
 
 def drift_text(found: Applied) -> str:

@@ -23,9 +23,9 @@ from privacyfunnel.mechanisms.sampling import IdentityWords, KeyStream, RandomWo
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.names import validate_columns
 from privacyfunnel.release.apply import refuse_drift, unknown_rows_error
-from privacyfunnel.release.bound_table import TableLeak
+from privacyfunnel.release.bound_table import TableLeak, find_unknown
 from privacyfunnel.release.output_layout import output_layout
-from privacyfunnel.release.row_sampler import draw_codes, find_unknown
+from privacyfunnel.release.row_sampler import draw_codes
 from privacyfunnel.spark.counting import check_ids, count_unknown_rows, input_codes, measure_rows, quote_name
 from privacyfunnel.spark.output_folder import draw_once, is_classic, shuffle_rows
 from privacyfunnel.spec import ReleaseSpec

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from privacyfunnel.formatting import format_factor, format_percent
-from privacyfunnel.report.cost_picture import LOOSE, costs_picture, is_small
 from privacyfunnel.report.svg import (
     AMBER,
     GREY,
@@ -29,12 +28,9 @@ if TYPE_CHECKING:
     from privacyfunnel.tables.coding.exploration import Histogram
 
 __all__ = [
-    "LOOSE",
     "Picture",
     "bars_picture",
-    "costs_picture",
     "intervals_picture",
-    "is_small",
     "leaks_picture",
 ]
 

@@ -15,6 +15,7 @@ from markupsafe import Markup, escape
 from privacyfunnel.formatting import (
     format_count,
     format_epsilon,
+    format_error,
     format_number,
     format_percent,
     format_places,
@@ -25,18 +26,31 @@ from privacyfunnel.report.svg import shorten
 
 LONGEST = 120  # letters of a word
 # What the forms call the fields of a request; those that no form has are named as on the command line.
+_PROMISE = "(How much to promise)"
 FORM_NAMES = {
     "again": "“Release these rows again”",
     "anyway": "“Publish although it would be useless”",
     "bins": "“Bins” or “Shorten or map values” (Roles)",
-    "epsilon": "another factor (How much to promise)",
-    "factor": "another factor (How much to promise)",
+    "decimal": "“Decimal mark” (Table)",
+    "delimiter": "“Fields are separated by” (Table)",
+    "encoding": "“Encoding” (Table)",
+    "epsilon": f"another factor {_PROMISE}",
+    "factor": f"another factor {_PROMISE}",
     "force": "“Replace the release in this folder”",
+    "header_row": "“Names of columns are in row” (Table)",
     "keep": "“Kept in clear” (Roles)",
     "merge_rare": "“Merge values of fewer than” (Roles)",
+    "population": f"“The rows, and the population” {_PROMISE}",
     "public_labels": "“Everybody knows which values there are” (Roles)",
     "publish": "“Published” (Roles)",
     "secret": "“Secret” (Roles)",
+    "time_limit": "“Search longer” (What it costs)",
+    "use": "“Use of the published table” (What it costs)",
+}
+FORM_CHOICES = {
+    ("promise", "srlip"): f"“Yes: a neighbour, a colleague” {_PROMISE}",
+    ("prior", "model"): f"“Whoever believes a model that is published” {_PROMISE}",
+    ("prior", "table"): f"“The rows of this table” {_PROMISE}",
 }
 _LONG = re.compile(rf"\S{{{LONGEST + 1},}}")
 _UNSEEN = "\N{REPLACEMENT CHARACTER}"
@@ -47,11 +61,15 @@ def word_for_form(sentence: str) -> str:
 
     >>> word_for_form(f"Use {hint('epsilon', 2)}.")
     'Use another factor (How much to promise): 2.'
+    >>> word_for_form(f"{hint('known', 'sex')} covers them.").endswith("sex (command line) covers them.")
+    True
     """
 
     def label(field: str, value: str | None) -> str:
+        if (field, value) in FORM_CHOICES:
+            return FORM_CHOICES[field, str(value)]
         if field not in FORM_NAMES:
-            return word_for_command_line(hint(field, value))
+            return f"{word_for_command_line(hint(field, value))} (command line)"
         return FORM_NAMES[field] if value is None else f"{FORM_NAMES[field]}: {value}"
 
     return word_hints(sentence, label)
@@ -98,7 +116,12 @@ def environment(**known: Any) -> Environment:
         lstrip_blocks=True,
     )
     found.filters |= {"brief": shorten_label, "exact": escape_exactly, "drawn": safe_picture}
-    found.filters |= {"percent": format_percent, "points": format_points, "number": format_number}
+    found.filters |= {
+        "percent": format_percent,
+        "points": format_points,
+        "number": format_number,
+        "error": format_error,
+    }
     found.filters |= {"epsilon": format_epsilon, "count": format_count, "places": format_places}
     found.globals |= known
     return found

@@ -32,6 +32,7 @@ from privacyfunnel.mechanisms.decoy_slacks import (
     simulate_records,
     simulated_slacks,
 )
+from privacyfunnel.mechanisms.likely_records import simulate_codes
 from privacyfunnel.mechanisms.real_or_synthetic import KEEP_BITS, LEVELS, RealOrSynthetic, SecretEvents, quantise_ratios
 from privacyfunnel.mechanisms.sampling import KeyStream
 from privacyfunnel.model.promises import Promise
@@ -305,16 +306,12 @@ class WideInformation(NamedTuple):
 def measure_information(mechanism: RealOrSynthetic, records: int = INFORMATION_RECORDS) -> WideInformation:
     """The mean of ln P(y|x)/P(y) over simulated records."""
     model = mechanism.model
-    words = np.stack(
-        [KeyStream.from_seed(SEEDS[3]).words(0, records, draw=draw) for draw in range(model.words_per_record)]
-    )
-    codes = model.sample(words)
+    codes = simulate_codes(model, KeyStream.from_seed(SEEDS[3]), records)
     drawn = mechanism.draw(codes, KeyStream.from_seed(SEEDS[4]).rows(0, records))
     log_own, log_drawn = log_probabilities(model, codes), log_probabilities(model, drawn)
-    ratios, ratios_drawn = model.ratios(codes), model.ratios(drawn)
-    classes, classes_drawn = mechanism.classify(ratios), mechanism.classify(ratios_drawn)
-    keep = mechanism.keep_numerators(ratios, classes) / 2.0**KEEP_BITS
-    keep_drawn = mechanism.keep_numerators(ratios_drawn, classes_drawn) / 2.0**KEEP_BITS
+    (classes, keep), (classes_drawn, keep_drawn) = (
+        (of_class, numerators / 2.0**KEEP_BITS) for of_class, numerators in map(mechanism.assess, (codes, drawn))
+    )
     shares = np.bincount(classes, minlength=mechanism.classes) / records
     rates = acceptance_rates(mechanism, shares)
     replaced = np.bincount(classes, 1.0 - keep, mechanism.classes) / records @ rates  # W of everybody

@@ -29,8 +29,8 @@ MOST_FACTORS = 1 << 12  # 2m + c
 MOST_KNOWN = 64  # secrets times what is known
 MOST_CELLS = 1 << 22  # of a table that is listed exactly
 _CHUNK = 1 << 14  # records whose ratios are worked on together: they stay in the cache
-_FIRST_BITS = 8  # of a half word, by which most draws are settled
-_MOST_SETTLED = 1 << 20  # entries of a table that settles them
+_FIRST_BITS = 12  # of a half word, by which most draws are settled
+_MOST_SETTLED = 1 << 18  # entries of a table that settles them: they stay in the cache
 _FACTORS_WITHOUT_UNDERFLOW = 30  # (2^-32)^30 is a normal double
 
 

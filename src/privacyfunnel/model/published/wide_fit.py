@@ -109,7 +109,8 @@ def fit_wide_model(
     totals = np.array([seen[listed[pool]].sum() for pool in pools], dtype=np.int64)
     grouped = replace(table, secret=secret, secrets=of_secret[table.secrets]) if len(named) > 1 else None
     if len(pools) < 2 or grouped is None:
-        raise FewRowsError(f"all values of {table.secret.name} are rare, or all but one")
+        needed = tests.threshold(1) / max(float(np.sort(seen)[-2:].min()), 1.0)  # the noisy count of the second
+        raise FewRowsError(f"all values of {table.secret.name} are rare, or all but one", [table.secret.name], needed)
     if not given[0]:
         totals = np.append(totals, n - totals.sum())  # n is public: this costs nothing
     pairs, columns = [], []
@@ -125,7 +126,9 @@ def fit_wide_model(
         pairs.append(both)
     empty = [at.name for at, column in zip(table.attributes, columns, strict=True) if not column.found.any()]
     if empty:
-        raise FewRowsError(f"no value of {', '.join(empty)} has the {tests.threshold(1):,} rows that name it")
+        needed = tests.threshold(1) / max(min(float(both.sum(axis=0).max(initial=0)) for both in pairs), 1.0)
+        why = f"no value of {', '.join(empty)} has the {tests.threshold(1):,} rows that name it"
+        raise FewRowsError(why, empty, needed)
     attributes = tuple(Attribute(at.name, col.labels) for at, col in zip(table.attributes, columns, strict=True))
     coded = _recode(table, of_secret, secret, columns, attributes)
     impossible = tabulate_zeros(attributes, published_zeros(attributes, zeros))
@@ -138,7 +141,11 @@ def fit_wide_model(
 
 
 class FewRowsError(Exception):
-    """Too few rows, or too small an ε, for a model; why, in words."""
+    """Too few rows, or too small an ε, for a model: why, in which columns, and about how many times the ε would do."""
+
+    def __init__(self, why: str, columns: Sequence[str], needed: float) -> None:
+        super().__init__(why)
+        self.columns, self.needed = columns, needed
 
 
 def _show_column(

@@ -42,10 +42,10 @@ from privacyfunnel.spec import ReleaseSpec
 T = TypeVar("T")
 BELIEVER, FREQUENCIES, POPULATION, COLUMNS, CLASSIFIER = "model", "frequencies", "population", "columns", "classifier"
 SHORT = {
-    FREQUENCIES: "who knows the table's exact frequencies",
-    POPULATION: "the population at a confidence",
-    COLUMNS: "who knows some columns",
-    CLASSIFIER: "who fitted a classifier to the raw rows",
+    FREQUENCIES: "whoever knows the table's exact frequencies",
+    POPULATION: "others like those in the file (95 % confidence)",
+    COLUMNS: "neighbours who know a column",
+    CLASSIFIER: "whoever fitted a classifier to the raw rows",
 }
 NOT_MEASURED = "Not measured here: it takes too long for so many values."
 ONE_COLUMN = "One column is published: whoever knows it knows the whole record, and learns nothing more from it."
@@ -109,7 +109,7 @@ def warn_of_attackers(found: tuple[Attacker, ...], promised: float) -> str:
             size = "no bound" if math.isinf(each.epsilon) else f"×{format_factor(each.epsilon)}"
             rows = f" for {format_percent(each.rows_beyond, up=True)} of rows" if each.rows_beyond else ""
             worse.append(f"{SHORT[each.name]} {size}{rows}")
-    return f"×{format_factor(promised)} is not promised to everybody: {', '.join(worse)}" if worse else ""
+    return f"more than ×{format_factor(promised)} for some: {'; '.join(worse)}" if worse else ""
 
 
 def _believers(sealed: SealedProtocol) -> list[Attacker]:
@@ -151,7 +151,7 @@ def _population(sealed: SealedProtocol, people: PopulationBound | None, why_not:
         return Attacker(POPULATION, who, None, None, f"{said} {NOT_MEASURED}")
     leak = people.epsilon + spent
     size = "no bound" if math.isinf(leak) else f"a factor of at most {format_factor(leak)}"
-    sure = f"with {format_percent(people.confidence)} confidence, because {people.reason}"
+    sure = f"with {format_percent(people.confidence)} confidence, if the file is a sample of it"
     return Attacker(POPULATION, who, None, leak, f"{said} Measured: {size}, {sure}.{rare}")
 
 

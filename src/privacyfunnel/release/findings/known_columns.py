@@ -17,6 +17,7 @@ import numpy as np
 from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.formatting import format_percent
 from privacyfunnel.mechanisms.decoy_slacks import acceptance_rates, left_out
+from privacyfunnel.mechanisms.likely_records import simulate_codes
 from privacyfunnel.mechanisms.real_or_synthetic import KEEP_BITS, RealOrSynthetic
 from privacyfunnel.mechanisms.sampling import KeyStream
 from privacyfunnel.model.comparisons import log_ratio
@@ -31,9 +32,7 @@ SIMULATED, MOST_ROWS = 1 << 17, 1 << 15
 def measure_known_columns(mechanism: RealOrSynthetic, joint: Joint) -> SideChannel:
     """The column whose knowledge helps most: what it helps at most, on a trial draw, and for how many rows beyond ε."""
     model = mechanism.model
-    stream = KeyStream.from_seed(SEED)
-    words = np.stack([stream.words(0, SIMULATED, draw=draw) for draw in range(model.words_per_record)])
-    simulated = model.sample(words)
+    simulated = simulate_codes(model, KeyStream.from_seed(SEED), SIMULATED)
     ratios = model.ratios(simulated)
     classes = mechanism.classify(ratios)
     rates = acceptance_rates(mechanism, np.bincount(classes, minlength=mechanism.classes) / SIMULATED)

@@ -57,18 +57,15 @@ class PopulationBound:
 
     @property
     def statement(self) -> str:
-        """How much, with which confidence and why."""
-        sure = f"with {format_percent(self.confidence)} confidence"
+        """How much, and with which confidence."""
         size = "unbounded" if math.isinf(self.epsilon) else f"at most {format_epsilon(self.epsilon)}"
         rare = f", secrets of fewer than {self.rare} rows together" if self.alone else ""
-        return f"{sure}, {size}{rare}, because {self.reason}"
+        return f"{size} with {format_percent(self.confidence)} confidence{rare}"
 
     @property
     def kind(self) -> str:
         """What the figure is worth."""
-        if self.is_certificate:
-            return "a certificate, with exact bounds"
-        return f"a statement, in floats rounded outwards; {hint('population')} asks for a promise"
+        return "certified" if self.is_certificate else f"not promised; {hint('population', '95%')} promises it"
 
     @property
     def rare_alone(self) -> str:
@@ -78,12 +75,12 @@ class PopulationBound:
 
     def describe_with_table(self, certified: float) -> str:
         """The table's ε and that of the people, in one sentence."""
-        first = f"certified ε = {format_epsilon(certified)} for these {self.rows:,} rows"
+        first = f"certified ε = {format_epsilon(certified)} for the people in these {self.rows:,} rows"
         if self.private:
             first = (
                 f"for these {self.rows:,} rows by themselves nothing is certified: a private design knows noisy counts"
             )
-        return f"{first}; for the people they stand for, {self.statement} ({self.kind})"
+        return f"{first}; for others like them, if the file is a sample, ε is {self.statement} ({self.kind})"
 
     def to_dict(self) -> dict[str, Any]:
         """All of it, for JSON; null where there is no bound."""

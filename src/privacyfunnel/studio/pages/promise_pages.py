@@ -146,7 +146,6 @@ def cost_part(session: Session, job: Job) -> dict[str, Any]:
         "best": said.get("best") if found is None else found.best,
         "found": found,
         "proof": said.get("proof"),
-        "curve": said.get("curve"),
         "doing": said.get("doing"),
         "over": job.is_over,
         "stopped": job.state == STOPPED,

@@ -1,15 +1,14 @@
-"""The cost task: the best protocol for the choices, the accuracy an analyst gets from it, and the curve."""
+"""The cost task: the best protocol for the choices, and the accuracy an analyst gets from it."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from privacyfunnel.designs.curve import Curve, Point, curve
 from privacyfunnel.errors import PrivacyFunnelError
 from privacyfunnel.estimation.expected_precision import (
     ExpectedPrecision,
@@ -23,7 +22,7 @@ from privacyfunnel.release.release import Release
 from privacyfunnel.release.sanitise import ReleaseRun
 from privacyfunnel.report.summary_lines import summary_lines
 from privacyfunnel.studio.choices import Choices
-from privacyfunnel.studio.pictures import LOOSE, Picture, ShareInterval, costs_picture, intervals_picture, is_small
+from privacyfunnel.studio.pictures import Picture, ShareInterval, intervals_picture
 from privacyfunnel.studio.task_pool import ProgressReporter
 from privacyfunnel.tables.readers.table_files import open_table
 
@@ -134,8 +133,6 @@ def _cross(found: ExpectedPrecision) -> Cross:
 
 
 ROUNDS = (2.0, 10.0, None)  # seconds; None is as long as the command line takes
-SIZES = (0.1, 0.25, 0.5, 1.0, 2.0, 3.0)  # the ε of the curve, besides the chosen one
-POINT = 1.0  # seconds for a point of the curve
 SEEN = 0.2  # seconds between two sights of how far a proof is
 NEAR = 1e-5  # of a unit: a search that comes so near to its bound is not called short
 
@@ -150,10 +147,6 @@ class Best:
     kept: float  # the share of the information
     most: float | None  # the share that no protocol exceeds; None where nothing was proved
     certified: float
-    use: str
-    value: float
-    bound: float | None
-    unit: str
     short: float | None  # how much may be missing
     seconds: float  # since the search began
 
@@ -174,7 +167,7 @@ class _EnoughError(Exception):
 
 
 def cost(say: ProgressReporter, choices: Choices) -> Cost:
-    """Solve, round by round; then what there is to say; then the curve, point by point."""
+    """Solve, round by round; then what there is to say."""
     begun = time.monotonic()
     table = open_table(choices.table.path, choices.dialect)
     say("doing", "counting")
@@ -205,10 +198,6 @@ def cost(say: ProgressReporter, choices: Choices) -> Cost:
         worth=analyst_accuracy(release),
     )
     say("solved", solved)
-    if choices.exact:  # the curve is about the table's own frequencies
-        say("doing", "solving the curve")
-        for picture in _curve(release):
-            say("curve", picture)
     return solved
 
 
@@ -236,23 +225,6 @@ def _best(found: DesignResult, limit: float | None, seconds: float) -> Best:
         kept=sealed.information / sealed.entropy if sealed.entropy else 1.0,
         most=None if sealed.bound is None or not sealed.entropy else sealed.bound / sealed.entropy,
         certified=sealed.certified_total,
-        use=worth.use.full_name,
-        value=worth.value,
-        bound=worth.bound,
-        unit=worth.use.unit,
         short=missing if missing is not None and missing > NEAR else None,
         seconds=seconds,
     )
-
-
-def _curve(release: Release) -> Iterator[Picture]:
-    """The trade-off on this table, again with each point that is known."""
-    joint, sealed = release.joint, release.sealed
-    if joint is None or not is_small(joint, joint.a):
-        return
-    known: tuple[Point, ...] = release.known
-    chosen = sealed.promise.epsilon
-    for epsilon in sorted({*SIZES, chosen}, key=lambda size: abs(math.log(size / chosen)) if chosen > 0 else size):
-        found = curve(joint, sealed.promise, epsilons=[epsilon], effort=replace(LOOSE, time_limit=POINT), known=known)
-        known = (*known, *(point for point in found.points if point not in known))
-        yield costs_picture(Curve(found.promise, found.entropy, known), release.method, chosen, release.information)

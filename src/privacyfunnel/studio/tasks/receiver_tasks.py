@@ -9,8 +9,9 @@ from pathlib import Path
 
 from privacyfunnel.audits.pram import audit_matrix
 from privacyfunnel.audits.protocol_audit import audit as audit_protocol
+from privacyfunnel.audits.public_audit import audit_public
 from privacyfunnel.estimation import Estimates, estimate, impute_file
-from privacyfunnel.formatting import format_epsilon, format_number, format_percent
+from privacyfunnel.formatting import format_epsilon, format_factor, format_percent
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.release.findings.attacker_leaks import format_side_channel
 from privacyfunnel.release.output_layout import detect_layout
@@ -107,12 +108,14 @@ def audit(
     """Audit a protocol file, or measure a PRAM matrix."""
     if matrix:
         return _matrix(rules, table, secret, publish)
+    sealed = SealedProtocol.load(rules)
+    if not sealed.mechanism.lists_inputs:
+        return _public(rules, secret, sanitised)
     found = audit_protocol(rules, table, secret=secret, sanitised=sanitised)
-    sealed = found.sealed
     about = sealed.secret_text
     facts = [
         ("rows", f"{found.rows:,}"),
-        ("promise", f"{sealed.promise.name} ε = {format_number(sealed.promise.epsilon)} about {about} holds"),
+        ("promise", f"{sealed.promise.name} ε = {format_epsilon(sealed.total_epsilon)} about {about} holds"),
         (
             "certified",
             f"ε = {format_epsilon(found.certified)} now, "
@@ -120,7 +123,7 @@ def audit(
         ),
     ]
     if found.people is not None:
-        facts.append(("people", found.people.describe_with_table(found.certified)))
+        facts.append(("people", found.people_text))
     if found.side_channel is not None:
         facts.append(("who knows more", format_side_channel(found.side_channel)))
     if found.draw is not None:
@@ -129,6 +132,19 @@ def audit(
     if found.claims is not None:
         facts.append(("information", str(found.claims)))
     return AuditView(True, tuple(facts))
+
+
+def _public(rules: Path, secret: tuple[str, ...], sanitised: Path | None) -> AuditView:
+    """Real or synthetic records, which are checked from public files alone."""
+    found = audit_public(rules, secret=secret, sanitised=sanitised)
+    sealed = found.sealed
+    size = f"ε = {format_epsilon(sealed.total_epsilon)} (×{format_factor(sealed.total_epsilon)})"
+    facts = [
+        ("promise", f"{sealed.promise.name} {size} about {sealed.secret_text} holds"),
+        ("certified", sealed.mechanism.describe_check()),
+        ("not checked", "how the model was made; the original table is not needed"),
+    ]
+    return AuditView(True, (*([("rows", f"{found.rows:,}")] if found.rows else []), *facts))
 
 
 def _matrix(rules: Path, table: Path, secret: tuple[str, ...], publish: tuple[str, ...]) -> AuditView:

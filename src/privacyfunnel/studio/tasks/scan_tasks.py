@@ -132,11 +132,11 @@ def _describe_column(look: ColumnScan, secret: str) -> str:
     if look.note:
         return f"Not measured: {look.note}."
     if math.isinf(look.lip):
-        said = f"No bound: “{look.value}” rules out “{look.secret}”."
+        said = f"No bound: nobody with “{look.value}” has “{look.secret}”."
     else:
         said = f"Factor {format_factor(look.lip)}: “{look.value}” changes the probability of “{look.secret}” most."
     if look.decided:
-        said += f" It determines {secret} for {format_percent(look.decided)} of people."
+        said += f" It gives {secret} of {format_percent(look.decided)} of people away."
     return said
 
 

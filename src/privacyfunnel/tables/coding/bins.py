@@ -144,18 +144,18 @@ def _exact_fraction(number: float) -> Fraction:
 
 
 def example_edges(low: float, high: float) -> str:
-    """Round edges that cover [low, high], as one would type them.
+    """Round edges between low and high, as one would type them: no bin is empty for lying beyond them.
 
-    >>> example_edges(17, 90)
-    '0,20,40,60,80,100'
+    >>> example_edges(17, 90), example_edges(0, 52)
+    ('20,40,60,80', '10,20,30,40,50')
     >>> example_edges(0.12, 0.97)
-    '0,0.2,0.4,0.6,0.8,1'
+    '0.2,0.4,0.6,0.8'
     """
     span = high - low
     if not 0 < span < math.inf:
         return shortest_text(low)
     power = 10.0 ** math.floor(math.log10(span / 4))
     step = next(power * factor for factor in (1, 2, 5, 10) if span / (power * factor) <= 6)
-    first, last = math.floor(low / step), math.ceil(high / step)
+    first, last = math.floor(low / step) + 1, math.ceil(high / step) - 1
     places = max(0, -math.floor(math.log10(step)))
     return ",".join(shortest_text(round(i * step, places)) for i in range(first, last + 1))

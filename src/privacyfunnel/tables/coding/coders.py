@@ -196,7 +196,7 @@ class LabelCoder:
         if len(numbers) < len(texts) or len(numbers) <= MOST_NUMBERS:
             return
         column, finite = self.column, [number for number in numbers if math.isfinite(number)]
-        found = f"column '{column}' holds {len(labels)} different numbers or more, too many for categories."
+        found = f"column '{column}' holds {len(labels):,} different numbers or more, too many for categories."
         if not finite:  # whole numbers of hundreds of digits
             raise ColumnError(
                 f"{found} They are too large for bins: leave it out, or keep each with "

@@ -9,9 +9,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from privacyfunnel.arrays import IntArray, freeze
 from privacyfunnel.errors import ColumnError, ParameterError, SizeError, TableError
@@ -52,7 +54,7 @@ class Chunk:
 
     start: int
     secret: IntArray  # position in Contingency.secret.combos, −1 where it is not known
-    published: IntArray  # position in Contingency.published.combos, −1 where it is not known
+    published: IntArray  # position in Contingency.published.combos, or codes of a record; −1 where it is not known
     kept: pl.DataFrame | None  # the columns to pass through, if any
 
 
@@ -76,8 +78,9 @@ class Encoding:
         becomes = recode_positions(self.contingency.published, published)
         return replace(self, contingency=self.contingency.recode(published), _published=self._published.map(becomes))
 
-    def chunks(self, keep: Sequence[str] = ()) -> Iterator[Chunk]:
-        """The rows in order, with the columns `keep` as they are in the table."""
+    def chunks(self, keep: Sequence[str] = (), *, records: bool = False) -> Iterator[Chunk]:
+        """The rows in order, with the columns `keep` as they are in the table; combinations by position or as `records`
+        of codes, of which no list is looked up."""
         keep = validate_columns(keep, self.table.columns, "kept")
         used = [coder.column for coder in self._coders]
         for column in keep:
@@ -87,11 +90,11 @@ class Encoding:
                 )
             if column not in self._fingerprint:
                 raise ColumnError(f"column '{column}' must be named when the table is counted, to be kept; it was not.")
-        start = 0
+        start, becomes = 0, self._published.column_codes(self.contingency.combos) if records else None
         for kept, codes, height in self._pieces(used, list(keep)):
             if start + height > self.rows:
                 raise self._change_error()
-            yield self._chunk(start, codes, height, kept)
+            yield self._chunk(start, codes, height, kept, becomes)
             start += height
         if start != self.rows:
             raise self._change_error()
@@ -120,10 +123,20 @@ class Encoding:
         if not again.confirms(self._fingerprint):
             raise self._change_error()
 
-    def _chunk(self, start: int, codes: list[Codes], height: int, kept: pl.DataFrame | None) -> Chunk:
+    def _chunk(
+        self,
+        start: int,
+        codes: list[Codes],
+        height: int,
+        kept: pl.DataFrame | None,
+        becomes: Sequence[NDArray[np.int32]] | None,
+    ) -> Chunk:
         split = len(self.contingency.secret.codings)
         secret = self._secret.positions(codes[:split], height)
-        published = self._published.positions(codes[split:], height)
+        if becomes is None:
+            published: NDArray[Any] = self._published.positions(codes[split:], height)
+        else:
+            published = np.stack([new[column] for new, column in zip(becomes, codes[split:], strict=True)]).T
         if not self.unknown_rows.rows and min(secret.min(initial=0), published.min(initial=0)) < 0:
             raise self._change_error()
         return Chunk(start, secret, published, kept)

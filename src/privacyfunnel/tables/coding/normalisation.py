@@ -6,6 +6,7 @@ today, at an audit and next year.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -65,6 +66,9 @@ def _apply_rules(rules: Mapping[str, Grouping | None], table: Table, *, strict: 
     return NormalisedTable(table, rules, strict) if rules else table
 
 
+_DATE = re.compile(r"\d{4}-\d\d?-\d\d?.*|\d\d?[./]\d\d?[./]\d{2,4}.*")
+
+
 class _UnexpectedEntries:
     """Entries that are not what their column must hold."""
 
@@ -80,7 +84,10 @@ class _UnexpectedEntries:
     def make_error(self, column: str, rows: int, rule: Grouping | None, numbers: NumberFormat) -> ColumnError:
         must = "hold numbers to be binned" if rule is None else rule.requirement
         text, held = self._texts.most_common(1)[0]
-        shown = text if held >= SHOWN_ROWS else ""
+        if rule is None and _DATE.fullmatch(text.strip()):  # which is never shown: it may be somebody's birthday
+            year = hint("bins", f"{column}=year")
+            return ColumnError(f"column '{column}' must {must}; it holds dates. Dates are grouped by parts: {year}.")
+        shown = text if held >= max(SHOWN_ROWS, self.rows / 10) else ""
         such = f", most often '{shown[:SHOWN_LENGTH]}'" if shown else ", each of them in few rows"
         if rule is not None and self.rows == rows and text.lstrip("-").replace(".", "", 1).isdecimal():
             edges = hint("bins", f"{column}=0,10,20")

@@ -15,6 +15,7 @@ from typing import Protocol, runtime_checkable
 import polars as pl
 
 from privacyfunnel.hints import hint
+from privacyfunnel.tables.coding.bins import example_edges
 from privacyfunnel.tables.readers.column_selection import drop_name
 from privacyfunnel.tables.readers.formats import Table
 from privacyfunnel.tables.readers.persons import PersonTable
@@ -156,11 +157,12 @@ def _judge_place(column: str, text: pl.Series) -> Hazard | None:
     fine = text.str.contains(rf"\.\d{{{FINE_DECIMALS},}}$").mean()
     if not isinstance(fine, float) or fine < UNIQUE_SHARE or not _is_narrow(numbers):
         return None
+    edges = example_edges(*(float(end) for end in numbers.sort()[[0, -1]]))
     return Hazard(
         PLACE,
         column,
         f"'{column}' may be a coordinate: numbers between −180 and 180 with {FINE_DECIMALS} decimals or more. "
-        f"Publish a district, or {hint('bins', f'{column}=quantiles:8')}.",
+        f"Publish a district, or {hint('bins', f'{column}={edges}')}.",
         blocks=True,
     )
 
@@ -172,8 +174,10 @@ def _is_narrow(numbers: pl.Series) -> bool:
 
 
 def _judge_identifier(column: str, text: pl.Series) -> Hazard | None:
-    # Numbers of so many values are published in bins only, whatever they number.
-    if _share(text) <= UNIQUE_SHARE or not text.cast(pl.Float64, strict=False).null_count():
+    # Amounts of so many values are published in bins only; whole numbers that never repeat count rows or persons.
+    numbers = text.cast(pl.Float64, strict=False)
+    amounts = not numbers.null_count() and (_share(text) < 1 or bool((numbers % 1 != 0).any()))
+    if _share(text) <= UNIQUE_SHARE or amounts:
         return None
     return Hazard(
         IDENTIFIER,

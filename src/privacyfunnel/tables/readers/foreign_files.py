@@ -11,6 +11,7 @@ import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from html import escape
 from pathlib import Path
 from typing import IO, Any
 
@@ -35,6 +36,8 @@ SHEET_PIECE = 1 << 20  # bytes that are looked at together
 LONGEST_TAG = 1 << 20
 _ROW = re.compile(rb"<(?:\w+:)?row[\s/>]")
 _CELL = re.compile(rb"<(?:\w+:)?c[\s/>]")
+_SHEET, _LINK = re.compile(r"<(?:\w+:)?sheet\s[^>]*>"), re.compile(r"<(?:\w+:)?Relationship\s[^>]*>")
+_MERGED = re.compile(r"<(?:\w+:)?mergeCell\s+ref=[\"']([A-Z]+)(\d+):[A-Z]+(\d+)")
 _ADDRESS = re.compile(rb"\br=[\"']([A-Z]{0,3})(\d{0,7})[\"']")
 ForeignRows = tuple[pl.DataFrame, tuple[str, ...]]  # the rows, and what was found by itself, in words
 
@@ -134,7 +137,7 @@ def _read_excel(path: Path, dialect: Dialect) -> ForeignRows:
 
     _check_workbook(path)
     book = fastexcel.read_excel(path)
-    sheet = book.sheet_names[0] if dialect.sheet is None else dialect.sheet
+    sheet = _sheet_of_table(book) if dialect.sheet is None else dialect.sheet
     if sheet not in book.sheet_names:
         raise ParameterError(
             f"'{path}' has no sheet '{sheet}'; it has {', '.join(book.sheet_names[:10])}. Name one with "
@@ -144,11 +147,38 @@ def _read_excel(path: Path, dialect: Dialect) -> ForeignRows:
     top = [["" if cell is None else str(cell) for cell in row] for row in _first_rows(book, sheet)]
     titles = find_header_row(top, dialect.header_row)
     said += (f"names in row {titles + 1}",) if titles and dialect.header_row is None else ()
+    _refuse_merged_rows(path, sheet, titles)
     options = {"header_row": titles} if titles else {}
     return (
         pl.read_excel(path, sheet_name=sheet, engine="calamine", infer_schema_length=None, read_options=options),
         said,
     )
+
+
+def _refuse_merged_rows(path: Path, sheet: str, titles: int) -> None:
+    """Refuse cells that were merged over several rows of a table: only the first of these would have their value."""
+    with zipfile.ZipFile(path) as book:
+        listed = book.read("xl/workbook.xml").decode("utf-8", "replace")
+        entry = next((tag for tag in _SHEET.findall(listed) if f'name="{escape(sheet)}"' in tag), "")
+        number = re.search(r'r:id="([^"]+)"', entry)
+        links = book.read("xl/_rels/workbook.xml.rels").decode("utf-8", "replace")
+        tag = next((tag for tag in _LINK.findall(links) if number and f'Id="{number[1]}"' in tag), "")
+        target = re.search(r'Target="/?(?:xl/)?([^"]+)"', tag)
+        name = "" if target is None else f"xl/{target[1]}"
+        text = book.read(name).decode("utf-8", "replace") if name in book.namelist() else ""
+    for letters, first, last in _MERGED.findall(text):
+        if int(first) < int(last) and int(last) > titles + 1:
+            raise TableError(
+                f"the sheet '{sheet}' has merged cells in column {letters}, rows {first} to {last}: only the first of "
+                "these rows would have their value. Unmerge them and fill the value down."
+            )
+
+
+def _sheet_of_table(book: Any) -> str:
+    """The first sheet that holds a table and no mere title; the first where none does."""
+    names: list[str] = book.sheet_names
+    tops = ((name, _first_rows(book, name)) for name in names)
+    return next((name for name, top in tops if len(top) > 1 and len(top[0]) > 1), names[0])
 
 
 def _first_rows(book: Any, sheet: str) -> list[tuple[Any, ...]]:

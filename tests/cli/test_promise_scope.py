@@ -59,9 +59,9 @@ def test_an_audit_states_both_in_one_sentence(table: Path, tmp_path: Path, capsy
     code, out, _ = said(capsys, "audit", into / "owner" / "protocol.json", table, "--details")
     assert code == 0
     assert re.search(
-        r"people +certified ε = [\d.]+ for these 5,000 rows; for the people they stand for, with 95 % confidence, at "
-        r"most [\d.]+, secrets of fewer than 200 rows together, because [\d,]+ rows leave that much open about "
-        r"them: .* about job = ",
+        r"people +certified ε = [\d.]+ for the people in these 5,000 rows; for others like them, if the file is a "
+        r"sample, ε is at most [\d.]+ with 95 % confidence, secrets of fewer than 200 rows together \(not promised; "
+        r"--population 95% promises it\)",
         out,
     )
     assert re.search(r"rare +population ε pools .*alone spy ", out)
@@ -119,7 +119,9 @@ def test_of_a_private_design_nothing_is_said_about_the_rows_by_themselves(
     code, out, _ = said(capsys, "audit", into / "public" / "protocol.json", table, "--details")
     assert code == 0
     assert "for these 5,000 rows by themselves nothing is certified: a private design knows noisy counts" in out
-    assert re.search(r"for the people they stand for, with 95 % confidence, at most [\d.]+, .*a certificate", out)
+    assert re.search(
+        r"for others like them, if the file is a sample, ε is at most [\d.]+ with 95 % .*\(certified\)", out
+    )
     assert "alone number 3 of its domain " in out
     assert "--domain domain.json does" in out
     code, named, _ = said(capsys, "audit", into / "public" / "protocol.json", table, "--domain", domain, "--details")

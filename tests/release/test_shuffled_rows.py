@@ -124,7 +124,7 @@ def test_the_summary_and_a_scan_say_in_numbers_what_the_order_tells(
 
     code, out, _ = said(capsys, *words, tmp_path / "kept", "--keep-order", "--again", "--details")
     assert code == 0
-    assert "that of the table, as asked; in the order of the table, the secret of 99." in out
+    assert "that of the table, as asked; in the order of the table, neighbours predict the secret of 99." in out
     assert "The rows are in the order of the table. Whoever knows that order" in out
     assert pl.read_csv(tmp_path / "kept" / "public" / "sanitised.csv")["id"].is_sorted()
 
