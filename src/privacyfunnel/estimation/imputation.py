@@ -5,7 +5,6 @@ Under the published channel and a prior p, :math:`P(X = x \mid Y = y) = p_x q(y|
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
@@ -16,9 +15,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 from numpy.random import Generator
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from privacyfunnel.arrays import FloatArray, IntArray, one_blas_thread, special
+from privacyfunnel.arrays import FloatArray, IntArray, one_blas_thread
 from privacyfunnel.errors import ColumnError, ParameterError, SizeError
 from privacyfunnel.estimation.calibration import KnownMargins
 from privacyfunnel.estimation.identification import RowSpace
@@ -335,40 +334,6 @@ class Imputation:
                     self.reading.model, self.priors[group][i], outputs[mine], rng.random(len(mine))
                 )
         return x
-
-
-@dataclass(frozen=True, slots=True)
-class Combined:
-    """A number estimated on each of m completed tables, combined by Rubin's rules."""
-
-    estimate: float
-    standard_error: float
-    lower: float
-    upper: float
-    degrees: float  # of Student's t
-
-
-def combine(estimates: ArrayLike, variances: ArrayLike = 0.0, *, level: float = 0.95) -> Combined:
-    r"""Rubin's rules: :math:`\bar Q = \frac1m \sum Q_i`, variance :math:`T = \bar U + (1 + \frac1m) B`.
-
-    `estimates` are :math:`Q_i`, `variances` what each completed table's own software says of :math:`Q_i`;
-    B is the variance between the estimates. For shares of the table itself, not of a population, leave `variances` at
-    0. The interval is Student's with :math:`\nu = (m - 1) (T / ((1 + \frac1m) B))^2` degrees of freedom.
-
-    >>> combine([1.0, 2.0, 3.0], 0.5).estimate
-    2.0
-    """
-    q = np.atleast_1d(np.asarray(estimates, dtype=np.float64))
-    m = len(q)
-    if m < 2:
-        raise ParameterError(f"Rubin's rules need at least 2 completed tables; there is {m}.")
-    within = float(np.mean(np.broadcast_to(np.asarray(variances, dtype=np.float64), q.shape)))
-    between = float(q.var(ddof=1))
-    total = within + (1 + 1 / m) * between
-    degrees = math.inf if between == 0 else (m - 1) * (total / ((1 + 1 / m) * between)) ** 2
-    half = float(special.stdtrit(degrees, (1 + level) / 2)) * math.sqrt(total)
-    centre = float(q.mean())
-    return Combined(centre, math.sqrt(total), centre - half, centre + half, degrees)
 
 
 def _priors(
