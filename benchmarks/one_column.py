@@ -7,8 +7,9 @@ For pairs of columns (secret × published), three draws of noise each, with labe
 labels given by a domain file: how many secrets and labels are told apart; the part of ε that the model takes; n times
 the squared error of the shares of all published labels, by the records alone, at the table's own shares; the same of
 the best protocol for the table's exact frequencies at ε = 1, with the same labels and groups of secrets, which may not
-be published (*plain*); their ratio; and by which factor a record moves the belief of somebody who knows the table's
-exact frequencies (2.72 is promised to whoever believes the model). Tables that are not there are left out.
+be published (*plain*), and at the ε that is left for records (*records*); the ratios to these; and by which factor a
+record moves the belief of somebody who knows the table's exact frequencies (2.72 is promised to whoever believes the
+model). Tables that are not there are left out.
 """
 
 import json
@@ -29,7 +30,7 @@ from privacyfunnel.tables.coding.domain_file import DomainFile, domain_from_text
 from privacyfunnel.tables.readers.adult import adult_counts
 
 DRAWS = 3
-LINE = "| {} | {} | {} | {} | {} | {} | {} | {} | {} |"
+LINE = "| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |"
 CENSUS = (
     ("occupation", "education"),
     ("income", "education"),
@@ -108,20 +109,34 @@ def measure(name: str, rows: pl.DataFrame, given: bool, seed: int) -> str:
     assert model is not None
     assert protocol is not None
     error = Statistics().value(joint, protocol)
-    plain = optimal(joint, LIP(1.0), Statistics()).value
+    epsilon = 1.0 - float(model.epsilon)
+    plain, records = (optimal(joint, LIP(size), Statistics()).value for size in (1.0, epsilon))
     leak = release.findings.table_leak
     factor = "–" if leak is None else "∞" if math.isinf(leak) else f"{math.exp(leak):.3g}"
-    ratio = f"{error / plain:.2f}" if plain > 1e-9 else "–"
+    ratios = [f"{error / each:.2f}" if each > 1e-9 else "–" for each in (plain, records)]
     named = f"{len(model.groups)} × {joint.a}"
     kind, share = "domain file" if given else "found", f"{float(model.epsilon):.3f}"
-    return LINE.format(name, kind, seed, named, share, f"{error:.3g}", f"{plain:.3g}", ratio, factor)
+    errors = [f"{each:.3g}" for each in (error, plain, records)]
+    return LINE.format(name, kind, seed, named, share, *errors, *ratios, factor)
 
 
 def main(words: list[str]) -> None:
     """Print the table."""
-    heads = ("secret × published", "labels", "draw", "told apart", "ε of the model", "n·MSE", "plain", "ratio", "exact")
+    heads = (
+        "secret × published",
+        "labels",
+        "draw",
+        "told apart",
+        "ε of the model",
+        "n·MSE",
+        "plain",
+        "records",
+        "ratio",
+        "to records",
+        "exact",
+    )
     print(LINE.format(*heads))
-    print("|" + "---|" * 9)
+    print("|" + "---|" * 11)
     for name, make in TABLES.items():
         if words and not any(word in name for word in words):
             continue

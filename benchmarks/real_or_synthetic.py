@@ -5,10 +5,14 @@ protocol exceeds. Errors are of weighted rows and decoys against the table: the 
 mean total variation of two-way tables; covered: how many 95 % intervals held, of shares and of cells of two-way tables
 with more than 50 rows, by weights and by completed tables; then the errors of the model alone. Last, other odds that
 are covered, and the rows then real.
+
+python -m benchmarks.real_or_synthetic synthetic.csv    the same with a model fitted to a differentially private table
 """
 
+import sys
 import tempfile
 import time
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from itertools import combinations
@@ -32,8 +36,9 @@ from privacyfunnel.model.credal.events import OddsRange
 from privacyfunnel.model.promises import LIP, RobustPromise
 from privacyfunnel.model.published.measurement import CodedTable
 from privacyfunnel.model.published.model_quality import measure_quality
-from privacyfunnel.model.published.noise import OwnNoise
+from privacyfunnel.model.published.noise import NoNoise, OwnNoise
 from privacyfunnel.model.published.wide_fit import GIVEN, fit_wide_model
+from privacyfunnel.release.wide_design import ENOUGH
 from privacyfunnel.tables.readers.adult import write_adult_csv
 
 RECORDS, MODEL = 0.8, Fraction(1, 5)
@@ -104,7 +109,7 @@ def covered_imputed(table: CodedTable, release: WeightedRelease) -> tuple[float,
     return found[0], found[1]
 
 
-def main() -> None:
+def main(synthetic: str = "") -> None:
     table = Table(title="Real or synthetic records, ε = 0.8 + 0.2")
     for heading in (
         "secret",
@@ -126,9 +131,16 @@ def main() -> None:
         write_adult_csv(path)
         frame = pl.read_csv(path)
     for secret in ("income", "occupation"):
-        raw = code_frame(frame, secret)
-        given = True, [GIVEN] * len(raw.attributes)
-        fit = fit_wide_model(raw, MODEL, Fraction(1), partial(OwnNoise, randbelow=Random(0).randrange), given)
+        others = pl.read_csv(synthetic).select(frame.columns) if synthetic else frame.clear()
+        both = code_frame(pl.concat([frame, others]), secret)  # by the same labels
+        n, noise = len(frame), partial(OwnNoise, randbelow=Random(0).randrange)
+        given = True, [GIVEN] * len(both.attributes)
+        raw = replace(both, secrets=both.secrets[:n], codes=both.codes[:n])
+        if synthetic:
+            private = replace(both, secrets=both.secrets[n:], codes=both.codes[n:])
+            fit = fit_wide_model(private, ENOUGH, Fraction(1), lambda _: NoNoise(), given)
+        else:
+            fit = fit_wide_model(raw, MODEL, Fraction(1), noise, given)
         model, coded = fit.tree, fit.recode(raw)
         begun = time.process_time()
         mechanism = design_real_or_synthetic(model, LIP(RECORDS)).mechanism
@@ -160,4 +172,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

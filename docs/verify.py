@@ -216,10 +216,75 @@ def rows_of(model):
     return [row for part in model.get("each", [model]) for row in part["weights"]]
 
 
-def events(content, combos):
+def first_model(model):
+    """The model that noisy counts were made into: that of the first release."""
+    return first_model(model["after"]["model"]) if "after" in model else model
+
+
+def states(model):
+    """After earlier releases: P(s, x, h) in integers, where values stayed and where they are drawn anew; and a unit."""
+    base = rows_of(first_model(model))
+    size, sums = len(base[0]), [sum(row) for row in base]
+    common, found = math.lcm(*sums), []
+    for history in model["after"]["histories"]:
+        if history is None:
+            found.append((base, 1, True))
+            continue
+        level = model
+        for _ in range(history[0]):
+            level = level["after"]["model"]
+        weights, unit = prior(level["after"]["model"])
+        chances = [row.get(history[1], 0) for row in channel(level["after"]["law"])]
+        if len(chances) != len(weights[0]):
+            raise ValueError("an earlier mechanism must have a row for each value")
+        products = [[w * q for w, q in zip(row, chances, strict=True)] for row in weights]
+        found.append(([[sum(row[x::size]) for x in range(size)] for row in products], unit * 2**64, False))
+    unit = math.lcm(*(each for _, each, _ in found))
+    kept, anew = [[] for _ in base], [[] for _ in base]
+    for cells, own, new in found:
+        for s, row in enumerate(cells):
+            scaled = [w * (unit // own) * common for w in row]
+            kept[s] += scaled
+            anew[s] += scaled if new else [w * sum(scaled) // sums[s] for w in base[s]]
+    return kept, anew, unit * common
+
+
+def prior(model):
+    """The weights of a model, a row per secret, and what they are times those of the first."""
+    if "after" not in model:
+        return rows_of(model), 1
+    kept, anew, unit = states(model)
+    changing = Fraction(model["after"]["changing"])
+    if not 0 < changing < 1:
+        raise ValueError("some people may have changed, and not all")
+    few, all_of_them = changing.numerator, changing.denominator
+    mixed = [
+        [(all_of_them - few) * k + few * a for k, a in zip(*rows, strict=True)] for rows in zip(kept, anew, strict=True)
+    ]
+    return mixed, unit * all_of_them
+
+
+def beliefs(content, combos):
+    """The weights under each of which the promise must hold; of a release after others with a column for all that is
+    not listed, which no output has, so that rows sum to the shares of the secrets."""
+    model = content["model"]
+    if "after" not in model:
+        return [rows_of(model)]
+    histories = model["after"]["histories"]
+    places = list(itertools.product(range(len(histories)), combos[: len(combos) // len(histories)]))
+    if [tuple(combo) for combo in combos] != [(h, *value[1:]) for h, value in places]:
+        raise ValueError("after a release inputs are every history with every value, in order")
+    kept, anew, unit = states(model)
+    whole = [len(histories) * unit * sum(row) for row in rows_of(first_model(model))]
+    return [[[*row, total - sum(row)] for row, total in zip(weights, whole, strict=True)] for weights in (kept, anew)]
+
+
+def events(content, combos, weights):
     """Pairs of events that the promise compares, each the weights of the inputs, and how large either ratio may be."""
-    promise, model, more = content["promise"], content["model"], content["promise"].get("parameters", {})
-    name, epsilon, weights = promise["name"], Fraction(promise["epsilon"]), rows_of(model)
+    promise, model, more = content["promise"], first_model(content["model"]), content["promise"].get("parameters", {})
+    name, epsilon = promise["name"], Fraction(promise["epsilon"])
+    if content["model"] is not model and (name == "InteriorPML" or "SRLIP" in str((name, more)).upper()):
+        raise ValueError(f"after a release a promise called '{name}' is not checked here")
     if (name == "Each") != ("each" in model):
         raise ValueError("a promise about each secret has a table of each, and no other has")
     if name == "InteriorPML":
@@ -284,20 +349,24 @@ def worst_ratio(content):
     than its pair allows."""
     labels = content["publish"][0]["labels"]
     combos = [tuple(c) for c in content["combinations"] or [[code] for code in range(len(labels))]]
-    weights = rows_of(content["model"])
+    weights = rows_of(first_model(content["model"]))
     least = 0 if "tables" in content["model"] else 1
-    if len(set(combos)) < len(combos) or any(len(row) != len(combos) or min(row) < least for row in weights):
+    follows = "after" in content["model"]
+    wide = not follows and any(len(row) != len(combos) for row in weights)
+    if len(set(combos)) < len(combos) or wide or any(min(row) < least for row in weights):
         raise ValueError("the model must have a positive weight for each secret and value")
     worst, robust = Fraction(1), content["promise"].get("robust")
     composable = content["promise"].get("composable")
     limit = None if composable is None else below(Fraction(composable))
     pairs = [
         ([box(event, everybody, robust) for event in (one, other)], up, down)
-        for one, other, everybody, up, down in events(content, combos)
+        for believed_weights in beliefs(content, combos)
+        for one, other, everybody, up, down in events(content, [*combos, *[combos[0]] * follows], believed_weights)
     ]
-    for chances in likelihoods(content, combos):
-        if len(chances) != len(combos):
+    for listed in likelihoods(content, combos):
+        if len(listed) != len(combos):
             raise ValueError("the mechanism must have a row for each value")
+        chances = [*listed, *[0] * follows]
         if limit is not None and max(chances) > limit * min(chances):
             return None
         if any(chances):
@@ -318,7 +387,10 @@ def main(path):
         promise, model = content["promise"], content["model"]
         epsilon = promise["epsilon"]
         parts, whole = Fraction(epsilon) + Fraction(model["epsilon"]), Fraction(model["total_epsilon"])
-        if "each" in model and sum(Fraction(part["epsilon"]) for part in model["each"]) != Fraction(model["epsilon"]):
+        first = first_model(model)
+        if Fraction(first["epsilon"]) != Fraction(model["epsilon"]):
+            raise ValueError("the ε of the model must be that of the first release")
+        if "each" in first and sum(Fraction(part["epsilon"]) for part in first["each"]) != Fraction(model["epsilon"]):
             raise ValueError("the ε of the tables of all secrets must add up to the model's")
         ratio = worst_ratio(content)
     except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
@@ -333,6 +405,8 @@ def main(path):
     print(f"{path}: {promise['name']} ε = {float(whole):g} about {' & '.join(content['secret']['columns'])} holds:")
     print(f"  {float(Fraction(model['epsilon'])):g} for the model, {epsilon:g} for the records")
     print(f"  (which use a factor of {float(ratio):.6g}).")
+    if "after" in model:
+        print(f"  It is about this release and {len(model['after']['files'])} before it together.")
     if promise.get("parameters"):
         print(f"  as it is stated, with {float(Fraction(model['epsilon'])):g} more for every pair of secrets:")
         print(f"  {json.dumps(promise['parameters'], ensure_ascii=False)}.")

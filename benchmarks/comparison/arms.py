@@ -12,8 +12,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import product
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -28,29 +26,20 @@ from benchmarks.comparison.channels import (
     unary_leak,
     unary_ratios,
 )
-from benchmarks.comparison.environments import Output, RivalError, measure_memory, run_script
+from benchmarks.comparison.environments import Output, RivalError, run_script
+from benchmarks.comparison.own_releases import publish_model, release, release_with_shares, tell_real_rows
 from benchmarks.comparison.published import Published
 from benchmarks.comparison.tables import MOST_COMBINATIONS, Case, Codes
-from privacyfunnel import ReleaseSpec, apply, design, estimate
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.designs.baselines import randomised_response
 from privacyfunnel.designs.optimal.optimum import optimal
-from privacyfunnel.estimation.decoy_weights import WeightedRelease, draw_decoys
-from privacyfunnel.estimation.results import ShareTable
-from privacyfunnel.mechanisms.channel import ChannelMechanism
-from privacyfunnel.mechanisms.real_or_synthetic import RealOrSynthetic
-from privacyfunnel.mechanisms.sampling import KeyStream
-from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.disclosure_models import measure_disclosure
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LIP
-from privacyfunnel.model.published.table_model import TableModel
 from privacyfunnel.model.uses.statistics_use import Statistics
 from privacyfunnel.model.uses.use import Information, Use
 
 DELTA = 1e-9  # of differential privacy by Gaussian noise (dpmm)
-DECOYS = 1 << 17
-ROUNDS = {"MST": 500, "PrivBayes": 500, "AIM": 100}  # of inference: a tenth of its own, so that twenty draws can be had
 LIMIT = 3600.0  # seconds for one run of a rival
 SOLVE = 20.0  # seconds for one design
 TIGHTER = (1.0, 0.5, 0.25, 0.1, 0.03, 0.01)  # levels that are tried until ε is kept, as multiples of the first
@@ -87,6 +76,7 @@ class Arm:
     most_draws: int = 20
     script: Script | None = None
     heeds_epsilon: bool = True
+    attacked: bool = True  # by those who need a second release
 
 
 def all_arms() -> Iterator[Arm]:
@@ -97,9 +87,12 @@ def all_arms() -> Iterator[Arm]:
     yield Arm("PRAM, invariant", AT_TABLE, partial(_channel, invariant_pram), few)
     for name, use in (("statistics", Statistics()), ("information", Information())):
         yield Arm(f"privacyfunnel, {name}, table prior", AT_TABLE, partial(_channel, partial(_solve, use)), few)
-    yield Arm("privacyfunnel, default", AT_MODEL, _release)
-    yield Arm("privacyfunnel, half of ε for shares", AT_MODEL, _release_with_shares, _is_wide)
-    yield Arm("privacyfunnel, its model alone", "DP", _publish_model, _is_wide)
+    yield Arm("privacyfunnel, default", AT_MODEL, release)
+    lean = partial(release, for_model=0.1)
+    yield Arm("privacyfunnel, a tenth of ε for its model", AT_MODEL, lean, _has_eight_columns)
+    yield Arm("privacyfunnel, half of ε for shares", AT_MODEL, release_with_shares, _has_eight_columns)
+    yield Arm("privacyfunnel, its model alone", "DP", publish_model, _has_eight_columns)
+    yield Arm("privacyfunnel, told which rows are real", "none", tell_real_rows, _has_eight_columns, attacked=False)
     yield _by_script("OpenDP, noisy tables", "DP", Script("opendp", "opendp_tables", _for_opendp, _read_tables))
     yield _by_script("OUE (multi-freq-ldpy)", "LIP, as measured", Script("ldp", "oue", _for_unary, _read_unary))
     yield _by_script("PAC-Synth", "DP, its own δ", Script("pac", "pac_synthesis", _just_epsilon, _read_synthetic))
@@ -107,11 +100,9 @@ def all_arms() -> Iterator[Arm]:
     yield replace(_by_script("trees, not private", "none", trees), heeds_epsilon=False)
     for model, first in (("delta-disclosure", 1.0), ("beta-likeness", 1.0), ("t-closeness", 0.5), ("l-diversity", 2.0)):
         yield Arm(f"ANJANA {model}", "LIP, as measured", partial(_generalise, model, first), most_draws=1)
-    for own, (model, rounds) in product((False, True), ROUNDS.items()):
-        options = partial(_for_dpmm, model, None if own else rounds)
-        script = Script("dpmm", "dpmm_synthesis", options, _read_synthetic)
-        arm = _by_script(f"dpmm {model}{', its own rounds' if own else ''}", "DP, δ = 1e-9", script)
-        yield replace(arm, fits=_is_control) if own else arm
+    for model in ("MST", "PrivBayes", "AIM"):
+        script = Script("dpmm", "dpmm_synthesis", partial(_for_dpmm, model), _read_synthetic)
+        yield _by_script(f"dpmm {model}", "DP, δ = 1e-9", script)
 
 
 def _by_script(name: str, promise: str, script: Script) -> Arm:
@@ -122,12 +113,8 @@ def _has_few_combinations(case: Case) -> bool:
     return case.combinations <= MOST_COMBINATIONS
 
 
-def _is_control(case: Case) -> bool:
-    return case.name in ("compas", "census 8, income")
-
-
-def _is_wide(case: Case) -> bool:
-    return len(case.columns) > 2
+def _has_eight_columns(case: Case) -> bool:
+    return case.name == "census 8, income"
 
 
 def _publish_as_is(case: Case, epsilon: float, seed: int) -> Published:
@@ -168,135 +155,6 @@ def _respond(joint: Joint, epsilon: float, seed: int) -> FloatArray:
     return randomised_response(joint, LIP(epsilon)).all_rows
 
 
-# -- privacyfunnel as a user has it ------------------------------------------------------------------------------------
-
-
-def _release(case: Case, epsilon: float, seed: int) -> Published:
-    """What `sanitise` does with a file of the labels: model, design and draw; tables as `estimate` gives them."""
-    start = time.process_time()
-    sealed = _design(case, epsilon, seed)
-    asked = [tuple(case.columns[j] for j in group) for group in case.groups]
-    if isinstance(sealed.mechanism, RealOrSynthetic):
-        drawn = sealed.mechanism.draw(case.coded.codes, KeyStream.from_seed(seed).rows(0, case.coded.rows))
-        shown = case.decode(drawn)
-    else:
-        shown = apply(sealed, case.frame, ReleaseSpec(seed=seed, accept_drift=True)).table
-    tables = _share_arrays(case, estimate(sealed, shown, columns=asked).tables)
-    seconds = time.process_time() - start
-    if isinstance(sealed.mechanism, RealOrSynthetic):
-        found = _read_wide(case, sealed, drawn, seed)
-    else:
-        assert isinstance(sealed.mechanism, ChannelMechanism)
-        values = np.ravel_multi_index(tuple(sealed.domain.combos.T), case.coded.sizes)
-        found = draw_channel(case, Channel(np.asarray(values), sealed.mechanism.channel), seed)
-        assert isinstance(sealed.model, TableModel)
-        joint = sealed.model.joint(sealed.domain.attributes, sealed.domain.combos, case.secret)
-        best = _stands_for(case, sealed)[joint.weights.argmax(axis=0)]
-        known = partial(_look_up, case, {int(value): i for i, value in enumerate(values)}, best)
-        found = replace(found, known_model=known, joint=None)
-    memory = _measure_memory(case, epsilon) if seed == 1 and epsilon == 1 else None
-    return replace(found, leak=epsilon, tables=tables, seconds=seconds, memory=memory)
-
-
-def _design(case: Case, epsilon: float, seed: int) -> SealedProtocol:
-    spec = ReleaseSpec(
-        secret=(case.secret,), publish=case.columns, epsilon=epsilon, domain=case.domain, seed=seed, allow=case.columns
-    )
-    return design(case.frame, spec)
-
-
-def _release_with_shares(case: Case, epsilon: float, seed: int) -> Published:
-    """Half of ε for the release, half for noisy tables of single columns; shares from both, by their variances.
-
-    One row in the place of another changes two counts of every column, as in the model of a release.
-    """
-    found, n, scale = _release(case, epsilon / 2, seed), case.coded.rows, 4 * len(case.columns) / epsilon
-    rng, tables = np.random.default_rng(seed), dict(found.tables or {})
-    for j, size in enumerate(case.coded.sizes):
-        noisy = case.coded.count([j], by_secret=False) + rng.laplace(scale=scale, size=size)
-        counted = tables[j,] * n
-        variance = np.bincount(found.records[:, j], found.weights**2, size) - counted  # of rows that may be synthetic
-        precision = 1 / np.maximum(variance, 1.0), np.full(size, 1 / (2 * scale**2))
-        both = np.maximum((counted * precision[0] + noisy * precision[1]) / (precision[0] + precision[1]), 0)
-        tables[j,] = both / both.sum()
-    return replace(found, leak=epsilon, tables=tables)
-
-
-def _publish_model(case: Case, epsilon: float, seed: int) -> Published:
-    """Synthetic rows of the published model, without the records: what its part of ε alone would give."""
-    start = time.process_time()
-    sealed = _design(case, epsilon, seed)
-    assert isinstance(sealed.mechanism, RealOrSynthetic)
-    codes, shares = draw_decoys(sealed.mechanism, KeyStream.from_seed(seed), DECOYS)
-    rows = codes[np.random.default_rng(seed).choice(len(codes), case.coded.rows, p=shares / shares.sum())]
-    seconds = time.process_time() - start
-    found = _read_wide(case, sealed, rows, seed)
-    return Published(codes, shares * case.coded.rows, rows, seconds, known_model=found.known_model)
-
-
-def _measure_memory(case: Case, epsilon: float) -> float:
-    """Of the whole command, with its report."""
-    with TemporaryDirectory() as folder:
-        columns = ["--secret", case.secret, "--publish", ",".join(case.columns), "--allow", ",".join(case.columns)]
-        where = ["--domain", case.domain, "--into", f"{folder}/out", "--ledger", f"{folder}/ledger.json"]
-        return measure_memory(["sanitise", str(case.path), "--epsilon", f"{epsilon:g}", *columns, *where, "--anyway"])
-
-
-def _look_up(case: Case, place: dict[int, int], best: Codes, codes: Codes) -> Codes:
-    return best[[place[number] for number in case.record_numbers(codes).tolist()]]
-
-
-def _stands_for(case: Case, sealed: SealedProtocol) -> Codes:
-    """The secret that is guessed where the model says a group: its commonest one."""
-    assert sealed.model is not None
-    labels = case.coded.secret.labels
-    order = np.argsort(np.bincount(case.coded.secrets, minlength=len(labels)), kind="stable")
-    found = {group: int(s) for s in order for group in [sealed.model.group_of([labels[s]])[0]]}
-    return np.array([found[group] for group in sealed.model.secrets])
-
-
-def _share_arrays(case: Case, tables: Sequence[ShareTable]) -> dict[tuple[int, ...], FloatArray]:
-    found = {}
-    for group, table in zip(case.groups, tables, strict=True):
-        names = [case.coded.attributes[j].labels for j in group]
-        shares = np.zeros(tuple(map(len, names)))
-        for cell in table.cells:
-            at = tuple(labels.index(label) for labels, label in zip(names, cell.labels, strict=True))
-            shares[at] = (cell.lower + cell.upper) / 2 if cell.share is None else cell.share
-        found[group] = shares.reshape(-1) / shares.sum()
-    return found
-
-
-def _read_wide(case: Case, sealed: SealedProtocol, drawn: Codes, seed: int) -> Published:
-    assert isinstance(sealed.mechanism, RealOrSynthetic)
-    model = sealed.mechanism.model
-    release = WeightedRelease.weigh(sealed.mechanism, drawn, KeyStream.from_seed(seed + 1), DECOYS)
-    shares, named = model.shares / model.shares.sum(), _stands_for(case, sealed)
-    likelihood = release.rows.keep[:, None] * np.nan_to_num(model.ratios(drawn)) + _synthetic_part(release)
-    return Published(
-        records=np.vstack([release.rows.codes, release.decoys.codes]),
-        weights=np.concatenate([release.row_weights, release.decoy_weights]),
-        rows=drawn,
-        seconds=0.0,
-        guesses=named[(shares * likelihood).argmax(axis=1)],
-        known_model=lambda codes: named[(shares * np.nan_to_num(model.ratios(codes))).argmax(axis=1)],
-        real=float((drawn == case.coded.codes).all(axis=1).mean()),
-    )
-
-
-def _synthetic_part(release: WeightedRelease) -> FloatArray:
-    """W of every published row's class, n × secrets, from the decoys."""
-    model, k = release.mechanism.model, release.mechanism.classes
-    ratios = np.nan_to_num(model.ratios(release.decoys.codes))
-    replaced = np.stack(
-        [release.decoys.add_by_class(release.shares * (1 - release.decoys.keep) * column, k) for column in ratios.T]
-    )  # secrets × classes: E[(1 − a); k(x) = j | s]
-    acceptance = release.mechanism.acceptance.astype(float)
-    of_class = release.decoys.add_by_class(release.shares, k)
-    rates = acceptance / (acceptance @ of_class)[:, None]
-    return np.asarray((replaced @ rates).T[release.rows.classes])
-
-
 # -- rivals in their own environments ----------------------------------------------------------------------------------
 
 
@@ -304,9 +162,8 @@ def _just_epsilon(case: Case, epsilon: float) -> dict[str, Any]:
     return {"epsilon": epsilon}
 
 
-def _for_dpmm(model: str, rounds: int | None, case: Case, epsilon: float) -> dict[str, Any]:
-    fewer = {} if rounds is None else {"rounds": rounds}
-    return {"model": model, "epsilon": epsilon, "delta": DELTA, **fewer}
+def _for_dpmm(model: str, case: Case, epsilon: float) -> dict[str, Any]:
+    return {"model": model, "epsilon": epsilon, "delta": DELTA}
 
 
 def _for_opendp(case: Case, epsilon: float) -> dict[str, Any]:

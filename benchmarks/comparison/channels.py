@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -109,39 +110,28 @@ def draw_channel(case: Case, channel: Channel, seed: int, *, invariant: bool = F
     inputs = place[case.record_numbers(case.coded.codes)]
     counts = np.zeros((len(case.coded.secret.labels), len(values)))
     np.add.at(counts, (case.coded.secrets, inputs), 1)
-    outputs = _draw(rng, chances, inputs)
-    if invariant:
-        joint = counts @ chances / len(inputs)
-        codes = np.column_stack(np.unravel_index(values[outputs], case.coded.sizes))
-        return Published(
-            records=codes,
-            weights=np.ones(len(codes)),
-            rows=codes,
-            seconds=0.0,
-            guesses=joint.argmax(axis=0)[outputs],
-            leak=channel_leak(counts / len(inputs), chances),
-            real=float((outputs == inputs).mean()),
-            joint=joint,
-        )
-    seen = np.bincount(outputs, minlength=chances.shape[1]).astype(float)
-    n = len(inputs)
-    shares = np.full(len(values), 1 / len(values))
-    for _ in range(STEPS):
-        shares = shares * (chances @ (seen / np.maximum(shares @ chances, 1e-300))) / n
-    posterior = (shares[:, None] * chances).T
-    posterior /= np.maximum(posterior.sum(axis=1, keepdims=True), 1e-300)
-    shown = _draw(rng, posterior, outputs)
+    outputs, n = _draw(rng, chances, inputs), len(inputs)
     joint = counts @ chances / n
-    sizes = case.coded.sizes
+    if invariant:
+        shown = outputs
+        counted: dict[str, Any] = {"records": case.records(values[shown]), "weights": np.ones(n)}
+    else:
+        seen = np.bincount(outputs, minlength=chances.shape[1]).astype(float)
+        shares = np.full(len(values), 1 / len(values))
+        for _ in range(STEPS):
+            shares = shares * (chances @ (seen / np.maximum(shares @ chances, 1e-300))) / n
+        posterior = (shares[:, None] * chances).T
+        posterior /= np.maximum(posterior.sum(axis=1, keepdims=True), 1e-300)
+        shown = _draw(rng, posterior, outputs)
+        counted = {"records": case.records(values), "weights": shares * n}
+        counted["covariance"] = _share_covariance(shares, chances) * n
     return Published(
-        records=np.column_stack(np.unravel_index(values, sizes)),
-        weights=shares * n,
-        rows=np.column_stack(np.unravel_index(values[shown], sizes)),
+        **counted,
+        rows=case.records(values[shown]),
         seconds=0.0,
         guesses=joint.argmax(axis=0)[outputs],
         leak=channel_leak(counts / n, chances),
         real=float((shown == inputs).mean()),
-        covariance=_share_covariance(shares, chances) * n,
         joint=joint,
     )
 

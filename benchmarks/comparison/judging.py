@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import polars as pl
 from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.model_selection import cross_val_predict
 from threadpoolctl import threadpool_limits
 
 from benchmarks.comparison.arms import LIMIT, Arm
@@ -35,6 +36,9 @@ class Judgement:
     linked: float | None  # how often the secret is named right by whoever sees the linked record
     linked_exact: float | None  # the same over all draws, by our sum
     linked_qif: float | None  # … and by qif
+    beyond: (
+        float | None
+    )  # of real rows: those that move a belief by more than e^ε for who fitted a classifier to the table
     learnt: float | None  # … by whoever knows the other columns, and learns from the release
     inside: float | None  # … by anonymeter's attack, about people of the table
     control: float | None  # … and about people who are not in it
@@ -54,7 +58,7 @@ class Judgement:
 def judge(case: Case, arm: Arm, epsilon: float, seed: int) -> Judgement:
     """Publish once, and ask every question."""
     found = arm.publish(case, epsilon, seed)
-    attacked, twice = seed < ATTACKED, epsilon == ATTACKED_EPSILON
+    attacked, twice = seed < ATTACKED, epsilon == ATTACKED_EPSILON and arm.attacked
     known = [name for name in case.columns if name != case.target]
     exact, by_qif = _best_guess(case, found) if attacked and found.joint is not None else (None, None)
     second = _attack_half(case, arm, epsilon, seed) if attacked and twice else (None,) * 3
@@ -64,6 +68,7 @@ def judge(case: Case, arm: Arm, epsilon: float, seed: int) -> Judgement:
         linked=None if found.guesses is None else float((found.guesses == case.coded.secrets).mean()),
         linked_exact=exact,
         linked_qif=by_qif,
+        beyond=_beyond(case, found, epsilon),
         learnt=_learnt(case, found) if attacked else None,
         inside=second[0],
         control=second[1],
@@ -110,6 +115,28 @@ def _regressions(case: Case, found: Published) -> tuple[float, float, float] | t
     return float((error / true.errors).mean()), float((error <= Z * told.errors).mean()), float(same.mean())
 
 
+def _beyond(case: Case, found: Published, epsilon: float) -> float | None:
+    """How often a record moves the belief of who knows better than the published model by more than e^ε."""
+    if found.linked_law is None or found.linked_law[1].shape[1] != len(case.coded.secret.labels):
+        return None
+    codes, shares = case.coded.codes, np.bincount(case.coded.secrets) / case.coded.rows
+    if ("beliefs",) not in case.cache:
+        with threadpool_limits(1):
+            fitted = cross_val_predict(_learner(len(case.columns)), codes, case.coded.secrets, method="predict_proba")
+        case.cache["beliefs",] = fitted / shares
+    keep, synthetic = found.linked_law
+    likelihood = keep[:, None] * case.cache["beliefs",] + synthetic
+    ratios = likelihood / (likelihood @ shares)[:, None]
+    real = (found.rows == codes).all(axis=1)
+    return float((np.abs(np.log(ratios[real])).max(axis=1) > epsilon).mean())
+
+
+def _learner(columns: int) -> HistGradientBoostingClassifier:
+    return HistGradientBoostingClassifier(
+        categorical_features=list(range(columns)), random_state=0, max_iter=ROUNDS, early_stopping=False
+    )
+
+
 def _learnt(case: Case, found: Published) -> float:
     """How often the secret is named right by somebody who knows a person's other columns."""
     if found.secrets is not None:
@@ -133,9 +160,7 @@ def _accuracy(case: Case, rows: Codes, answers: Codes, known: list[str], column:
         return float((counts.argmax(axis=1)[numbers[1]] == truth).mean())
     if len(np.unique(answers)) < 2:
         return float((truth == answers[0]).mean())
-    learner = HistGradientBoostingClassifier(
-        categorical_features=list(range(len(places))), random_state=0, max_iter=ROUNDS, early_stopping=False
-    )
+    learner = _learner(len(places))
     with threadpool_limits(1):
         learner.fit(rows[:, places], answers)
     return float((learner.predict(case.coded.codes[:, places]) == truth).mean())

@@ -2,8 +2,9 @@
 
 The text is `page.md` beside this file. `{table; ε; arm; question}` in it stands for a figure, `{interval; …}` for one
 with its interval, `{draws; ε; arm}` for the least and the most draws of an arm, `{ratio; table; ε; arm; other arm;
-question}` for how many times the first one's figure is the second's; `<!-- tables -->` for all tables, `<!-- lines -->`
-for the lines of code.
+question}` for how many times the first one's figure is the second's; `<!-- tables -->` for all tables,
+`<!-- matrix -->` for every attacker against every arm, `<!-- costs -->` for the seconds of every arm on every table,
+`<!-- lines -->` for the lines of code.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ PAGE, TEMPLATE = ROOT / "docs" / "rivals.md", SCRIPTS.parent / "page.md"
 HEADINGS = {
     "leak": "ε about the secret",
     "linked": "secret named right from the linked record",
+    "beyond": "records beyond e^ε for who knows better than the model",
     "learnt": "… by who knows the other columns",
     "inside": "… by anonymeter",
     "control": "… outside the table",
@@ -37,7 +39,7 @@ HEADINGS = {
     "seconds": "processor seconds",
     "memory": "MB",
 }
-PERCENT = ("linked", "learnt", "inside", "control", "real", "trained", "covered", "conclusions")
+PERCENT = ("linked", "beyond", "learnt", "inside", "control", "real", "trained", "covered", "conclusions")
 ABOUT = {
     "census 1": "occupation secret, education published, 48,842 rows",
     "compas": "two-year recidivism secret, 6 columns published, 6,172 rows",
@@ -46,6 +48,19 @@ ABOUT = {
     "census 8, income": "income secret, 8 columns published, 48,842 rows",
     "census 3": "occupation secret, 3 columns published, 48,842 rows",
     "census 8, occupation": "occupation secret, 8 columns published, 48,842 rows",
+}
+WITHOUT_SECRETS = ("as it is", "OpenDP", "OUE")
+CONTROLS = ("told which rows are real",)  # an arm that is no way to publish a table
+AT_FREQUENCIES = "not covered: the table's frequencies give it away ([limits](limits.md))"
+KNOWS_OTHERS = {  # A3, where it is not covered by the arm's promise
+    "as it is": "not covered: the record is published",
+    "randomised response": AT_FREQUENCIES,
+    "PRAM": AT_FREQUENCIES,
+    "privacyfunnel, statistics": AT_FREQUENCIES,
+    "privacyfunnel, information": AT_FREQUENCIES,
+    "OUE": "as A1, for reports do not depend on other rows",
+    "trees": "not covered, nor measured: it takes a run for each person and secret",
+    "ANJANA": "exact: the others' secrets are subtracted from those of the class",
 }
 COLOURS = {"privacyfunnel": "#0b6e99", "dpmm": "#b3541e", "OpenDP": "#b3541e", "PAC": "#b3541e", "ANJANA": "#5a7d2a"}
 
@@ -78,6 +93,8 @@ def make_page(template: str, results: list[Line], failures: list[Line]) -> str:
 
     text = re.sub(r"\{([^{}]+;[^{}]+)\}", fill, template)
     text = text.replace("<!-- lines -->", ", ".join(f"{name} {lines}" for name, lines in count_lines().items()))
+    text = text.replace("<!-- matrix -->", "\n".join(_matrix(found)))
+    text = text.replace("<!-- costs -->", "\n".join(_costs(found)))
     return text.replace("<!-- tables -->", "\n\n".join(_sections(found, failures)))
 
 
@@ -119,6 +136,37 @@ def _sections(found: dict[Place, Line], failures: list[Line]) -> Iterable[str]:
         yield "\n".join([f"### {table}: {ABOUT[table]}, ε = {epsilon}", "", *rows])
 
 
+def _matrix(found: dict[Place, Line]) -> Iterable[str]:
+    """Every attacker against every arm, on the first of some tables on which it was run; or why there is no figure."""
+    yield "|  | table | A1 | A2 | A2, by anonymeter: in the table, outside | A3 | A4 |"
+    yield "|---|---|---|---|---|---|---|"
+    arms = {place[2]: line["promise"] for place, line in found.items() if not place[2].endswith(CONTROLS)}
+    for arm, promise in arms.items():
+        table = next(name for name in ("compas", *ABOUT) if (name, "1", arm, "one_way") in found)
+        here = {name: format_figure(found[at]) for name in HEADINGS for at in [(table, "1", arm, name)] if at in found}
+        guess = "no secrets to guess from" if arm.startswith(WITHOUT_SECRETS) else "not run"
+        guess = "not run: more than 10,000 rows" if table.startswith("census") else guess
+        by_name = {name: reason for name, reason in KNOWS_OTHERS.items() if arm.startswith(name)}
+        cells = [
+            here.get("linked", "no linked record"),
+            here.get("learnt", "–"),
+            f"{here['inside']}, {here['control']}" if "inside" in here else guess,
+            next(iter(by_name.values()), "covered, e^ε"),
+            here.get("member", "not run"),
+        ]
+        yield f"| {arm} ({promise}) | {table} | {' | '.join(cells)} |"
+
+
+def _costs(found: dict[Place, Line]) -> Iterable[str]:
+    """Processor seconds a draw at ε = 1, and how many draws."""
+    yield f"| | {' | '.join(ABOUT)} |"
+    yield "|---" * (len(ABOUT) + 1) + "|"
+    for arm in dict.fromkeys(place[2] for place in found):
+        lines = [found.get((table, "1", arm, "seconds")) for table in ABOUT]
+        cells = ["–" if line is None else f"{format_figure(line)} ({line['draws']})" for line in lines]
+        yield f"| {arm} | {' | '.join(cells)} |"
+
+
 def count_lines() -> dict[str, int]:
     """Statements and imports of each script that calls a rival: what its user writes, but for reading the table."""
     found = {}
@@ -140,50 +188,50 @@ def write_page() -> None:
 
 
 def draw_figures(results: list[Line]) -> None:
-    """shares.svg: the error of a share by arm and table; attackers.svg: tables of two columns by the best guess."""
+    """shares.svg: the error of a share; attackers.svg: tables of two columns, and the better of two attackers."""
+    at_one = {(place[0], place[2], place[3]): line for line in results for place in [_place(line)] if place[1] == "1"}
+    wide = [table for table in ABOUT if (table, "as it is", "two_way") in at_one]
+    shares = {place: line for place, line in at_one.items() if place[1] != "as it is"}
+    _draw_dots("shares.svg", shares, {"error of a share, in points": ("one_way",)}, list(ABOUT))
+    error, guess = "two columns, total variation, %", "secret named right by the better attacker, %"
+    _draw_dots("attackers.svg", at_one, {error: ("two_way",), guess: ("linked", "learnt")}, wide)
+
+
+def _draw_dots(
+    name: str, found: dict[tuple[str, str, str], Line], asked: dict[str, tuple[str, ...]], tables: list[str]
+) -> None:
+    """A dot for every arm: questions above each other, tables side by side; of several questions the largest answer."""
     import matplotlib as mpl
     from matplotlib import pyplot as plt
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
     mpl.rcParams.update({"svg.hashsalt": "rivals", "svg.fonttype": "none", "font.size": 8})
-    at_one = {_place(line): line for line in results if line["epsilon"] == "1"}
-    tables = [table for table in ABOUT if any(place[0] == table for place in at_one)]
-    figure, axes = plt.subplots(2, 4, figsize=(13, 6.5), layout="constrained")
-    for axis, table in zip(axes.flat, [*tables, *[""] * (8 - len(tables))], strict=True):
-        lines = [line for place, line in at_one.items() if place[0] == table and place[3] == "one_way"]
-        lines = [line for line in lines if line["arm"] != "as it is"]
-        if not lines:
-            axis.axis("off")
-            continue
-        lines.sort(key=lambda line: -float(line["mean"]))
-        means, halves = ([float(line[name] or 0) for line in lines] for name in ("mean", "half_width"))
-        axis.errorbar(means, range(len(lines)), xerr=halves, fmt="none", ecolor="#555555")
-        axis.scatter(means, range(len(lines)), color=[_colour(line["arm"]) for line in lines], zorder=3)
-        axis.set_yticks(range(len(lines)), [line["arm"] for line in lines])
-        axis.grid(axis="x", alpha=0.3)
-        axis.set_xscale("log")
-        axis.set_title(f"{table}, error in points")
-    figure.savefig(FOLDER / "shares.svg", metadata={"Date": None})
-    plt.close(figure)
-    wide = [table for table in tables if (table, "1", "as it is", "two_way") in at_one]
-    figure, axes = plt.subplots(2, 3, figsize=(13, 7.5), layout="constrained")
-    for axis, table in zip(axes.flat, [*wide, *[""] * (6 - len(wide))], strict=True):
-        if not table:
-            axis.axis("off")
-            continue
-        for number, arm in enumerate(dict.fromkeys(place[2] for place in at_one if place[0] == table)):
-            told = [at_one.get((table, "1", arm, question)) for question in ("linked", "learnt")]
-            best = max((float(line["mean"]) for line in told if line is not None), default=None)
-            error = at_one.get((table, "1", arm, "two_way"))
-            if best is not None and error is not None:
-                axis.plot(100 * best, float(error["mean"]), "o", color=_colour(arm))
-                place = {"xytext": (4, (3, -8)[number % 2]), "textcoords": "offset points", "fontsize": 6}
-                axis.annotate(arm, (100 * best, float(error["mean"])), **place)
-        axis.margins(x=0.25)
-        axis.set_yscale("symlog", linthresh=0.5)
-        axis.set_title(table)
-        axis.set_xlabel("secret named right by the better attacker, %")
-        axis.set_ylabel("two columns, total variation, %")
-    figure.savefig(FOLDER / "attackers.svg", metadata={"Date": None})
+    arms = list(dict.fromkeys(arm for _, arm, question in found if question in sum(asked.values(), ())))
+    arms = sorted(
+        (arm for arm in arms if not arm.endswith(CONTROLS)), key=lambda arm: not arm.startswith("privacyfunnel")
+    )[::-1]
+    size = (13, 0.8 + len(asked) * (0.4 + 0.17 * len(arms)))
+    figure, axes = plt.subplots(len(asked), len(tables), figsize=size, layout="constrained", sharey=True, squeeze=False)
+    for axis_row, (heading, questions) in zip(axes, asked.items(), strict=True):
+        for axis, table in zip(axis_row, tables, strict=True):
+            for place, arm in enumerate(arms):
+                lines = [found[table, arm, name] for name in questions if (table, arm, name) in found]
+                if lines:
+                    line = max(lines, key=lambda line: float(line["mean"]))
+                    scale = 100 if line["question"] in PERCENT else 1
+                    half = scale * float(line["half_width"] or 0)
+                    axis.errorbar(scale * float(line["mean"]), place, xerr=half, fmt="o", ms=4, color=_colour(arm))
+            axis.grid(alpha=0.3)
+            if questions[0] not in PERCENT:
+                axis.set_xscale("symlog", linthresh=0.01)
+                axis.xaxis.set_major_locator(FixedLocator([0, 0.01, 0.1, 1, 10]))
+                axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+                axis.xaxis.set_minor_locator(NullLocator())
+                axis.set_xlim(-0.003, 100)
+            axis.set_title(table)
+        axis_row[0].set_yticks(range(len(arms)), arms)
+        axis_row[len(tables) // 2].set_xlabel(heading)
+    figure.savefig(FOLDER / name, metadata={"Date": None})
     plt.close(figure)
 
 

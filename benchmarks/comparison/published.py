@@ -22,6 +22,9 @@ class Published:
     guesses: Codes | None = None  # the likeliest secret of every row of the table, by its linked record
     leak: float | None = None  # the largest |ln p(s|y)/p(s)| of a linked record; none where no record is linked
     known_model: Callable[[Codes], Codes] | None = None  # the likeliest secret of a record, by a published model
+    linked_law: tuple[FloatArray, FloatArray] | None = (
+        None  # of every row: chance to be real; n × secrets: if it is not
+    )
     real: float | None = None  # the share of rows that show what they had
     tables: dict[tuple[int, ...], FloatArray] | None = None  # shares by the arm's own estimator, where it has one
     covariance: FloatArray | None = None  # of the weights, where records are cells and not rows

@@ -103,6 +103,10 @@ class Case:
         """The number of each record's combination."""
         return np.asarray(np.ravel_multi_index(tuple(codes.T), self.coded.sizes))
 
+    def records(self, numbers: Codes) -> Codes:
+        """The combinations with these numbers."""
+        return np.column_stack(np.unravel_index(numbers, self.coded.sizes))
+
     @cached_property
     def occurring_counts(self) -> tuple[IntArray, Codes]:
         """Secrets × combinations that occur, and the numbers of these."""

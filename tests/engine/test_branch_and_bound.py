@@ -1,6 +1,7 @@
 """The proof: it finds the least vertex, claims no more than it showed, and a wrong bound would be seen."""
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -10,6 +11,8 @@ from privacyfunnel.engine.bounds.dual_bounds import Prover
 from privacyfunnel.engine.clock import clock_for, now
 from privacyfunnel.engine.objective import reduced_costs
 from privacyfunnel.engine.oracles.polytope import build_polytope
+from privacyfunnel.engine.proofs.branch_and_bound import Boxes, BranchAndBound, Branching, pack_boxes
+from privacyfunnel.engine.settings import SETTINGS
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import SRLIP, Promise
 from privacyfunnel.tables.readers.adult import adult_counts
@@ -65,6 +68,29 @@ def test_when_time_is_up_the_proof_says_what_it_has() -> None:
     assert len(ways) == 2  # by boxes, and by classes
     for _, prover in ways:
         assert prover.prove(np.zeros(problem.size), 1e-3, -np.inf).bound == -np.inf
+
+
+class Creeping:
+    """A relaxation whose bound rises with every cut, and never arrives."""
+
+    batch = chunk = 1
+    polish_every, finds_vertices, gather_factor = 0, False, 0.0
+
+    def roots(self, prices: FloatArray, deadline: float) -> Boxes:
+        return pack_boxes([0], -2.0)
+
+    def cut(self, boxes: Boxes, prices: FloatArray, goal: float, deadline: float) -> Branching:
+        return Branching(pack_boxes([0], boxes.bound[0] + 1e-9), goal, np.empty((0, prices.size)))
+
+
+def test_without_a_time_limit_counted_work_ends_a_proof_whose_bound_creeps(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = lip(1, 2, 3, 0.5)
+    monkeypatch.setitem(vars(SETTINGS.proofs), "longest", 1e-3)
+    with clock_for(None):
+        proof = BranchAndBound(Creeping(), problem.objective, lambda atoms, prices: atoms).prove(
+            np.zeros(3), 0.1, np.inf
+        )
+    assert -2.0 < proof.bound < -1.9
 
 
 def test_a_proof_over_hundreds_of_rows_ends_with_its_time() -> None:

@@ -1,12 +1,23 @@
 """The comparison with other programs: its page says what its CSV says, and its rivals are treated right."""
 
+import json
+import re
+from dataclasses import fields
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
+from benchmarks import rivals
+from benchmarks.comparison import judging
+from benchmarks.comparison.arms import Arm
 from benchmarks.comparison.channels import channel_leak, invariant_pram, unary_epsilon, unary_leak, unary_ratios
-from benchmarks.comparison.page import FAILURES, PAGE, RESULTS, TEMPLATE, format_figure, make_page, read_lines
+from benchmarks.comparison.environments import RivalError
+from benchmarks.comparison.judging import Judgement
+from benchmarks.comparison.page import CONTROLS, FAILURES, PAGE, RESULTS, TEMPLATE, format_figure, make_page, read_lines
+from benchmarks.comparison.published import Published
 from benchmarks.comparison.regressions import regress
 from benchmarks.comparison.tables import Analysis, Case
 from benchmarks.published_model import code_frame
@@ -25,6 +36,25 @@ def test_what_the_readme_says_of_eight_columns_is_among_the_results() -> None:
     kept = results["census 8, income", "1", "privacyfunnel, default", "real"]
     readme = " ".join(Path("README.md").read_text(encoding="utf-8").split())
     assert f"keep {float(kept['mean']):.0%} of the rows".replace("%", " %") in readme
+
+
+def test_what_the_comparison_says_in_figures_stands_on_the_page() -> None:
+    text = Path("docs/comparison.md").read_text(encoding="utf-8").split("```")[::2]
+    figures = re.findall(r"\d+\.\d+|\d+ %|\d+ times", " ".join(text))
+    page = PAGE.read_text(encoding="utf-8")
+    assert [figure for figure in figures if figure not in page] == []
+
+
+def test_the_matrix_has_every_arm_and_no_empty_cell() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    lines = page[page.index("|  | table | A1 |") :].split("\n\n")[0].splitlines()[2:]
+    arms = {
+        line["arm"] for line in read_lines(RESULTS) if line["epsilon"] == "1" and not line["arm"].endswith(CONTROLS)
+    }
+    assert sorted(line.removeprefix("| ").split(" (")[0] for line in lines) == sorted(
+        arm.split(" (")[0] for arm in arms
+    )
+    assert all(cell.strip() not in ("", "–") for line in lines for cell in line.strip("| ").split(" | "))
 
 
 def test_a_figure_is_shown_with_its_interval() -> None:
@@ -59,15 +89,62 @@ def test_the_matrix_of_pram_keeps_shares_and_the_promise() -> None:
     assert 0.39 < channel_leak(p, matrix) <= 0.4
 
 
-def test_coefficients_of_one_indicator_are_differences_of_means_and_of_log_odds() -> None:
-    import polars as pl
-
+@pytest.fixture
+def case() -> Case:
     rows = [("a", "1", "x")] * 30 + [("a", "2", "y")] * 10 + [("b", "1", "y")] * 6 + [("b", "2", "x")] * 14
-    frame = pl.DataFrame(rows, schema=["g", "v", "s"], orient="row")
-    case = Case("small", Path("unused"), code_frame(frame, "s"), "v")
-    found = regress(
-        case, Analysis(("v", "2"), ("v", {"1": 1.0, "2": 2.0}), ("g",)), case.coded.codes, np.ones(len(rows))
-    )
+    return Case("small", Path("unused"), code_frame(pl.DataFrame(rows, schema=["g", "v", "s"], orient="row"), "s"), "v")
+
+
+def test_draws_are_kept_and_as_many_as_fit_into_the_seconds(
+    case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+
+    def judge(case: Case, arm: Arm, epsilon: float, seed: int) -> Judgement:
+        asked.append(seed)
+        if arm.name == "fails":
+            raise RivalError("no reason")
+        answers: dict[str, Any] = dict.fromkeys(field.name for field in fields(Judgement))
+        return Judgement(**{**answers, "one_way": 1.0, "seconds": 30.0})
+
+    monkeypatch.setattr(rivals, "BUILD", tmp_path)
+    monkeypatch.setattr(rivals, "judge", judge)
+    arm = Arm("some", "none", _not_called)
+    for draws, seconds in ((1, 5.0), (20, 100.0), (20, 100.0), (20, 40.0)):
+        rivals.run_draws(case, arm, 1.0, draws, seconds)
+    assert asked == [0, 1, 2]
+    for _ in range(2):
+        rivals.run_draws(case, Arm("fails", "none", _not_called), 1.0, 20, 100.0)
+    assert asked == [0, 1, 2, 0]
+    assert json.loads((tmp_path / "judged" / "small-fails-1.json").read_text()) == {"failed": "no reason"}
+
+
+def _not_called(case: Case, epsilon: float, seed: int) -> Published:
+    raise AssertionError
+
+
+def test_records_beyond_the_promise_are_those_that_tell_more_to_who_knows_the_table(
+    case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    beliefs = np.array([[30, 0], [0, 10], [0, 6], [14, 0]]) + 1e-3
+    place = np.repeat(np.arange(4), [30, 10, 6, 14])
+    beliefs = (beliefs / beliefs.sum(axis=1, keepdims=True))[place]
+    monkeypatch.setattr(judging, "cross_val_predict", lambda *_, **__: beliefs)
+    rows = case.coded.codes.copy()
+    rows[:5] = rows[-1]  # synthetic ones are not counted
+    keep = np.where(place == 1, 0.0, 1.0)
+
+    def beyond(epsilon: float, synthetic: float) -> Any:
+        law = keep, np.full((60, 2), synthetic)
+        return judging._beyond(case, Published(rows, np.ones(60), rows, 0.0, linked_law=law), epsilon)
+
+    assert beyond(1.0, 1e-9) == pytest.approx(45 / 55)  # all but those that are never shown
+    assert beyond(1.0, 5.0) == 0
+
+
+def test_coefficients_of_one_indicator_are_differences_of_means_and_of_log_odds(case: Case) -> None:
+    analysis = Analysis(("v", "2"), ("v", {"1": 1.0, "2": 2.0}), ("g",))
+    found = regress(case, analysis, case.coded.codes, np.ones(case.coded.rows))
     odds = np.log((14 / 6) / (10 / 30))
     assert found.values == pytest.approx([odds, 0.7 - 0.25])
     assert found.errors == pytest.approx([np.sqrt(1 / 14 + 1 / 6 + 1 / 10 + 1 / 30), np.sqrt(0.21 / 20 + 0.1875 / 40)])

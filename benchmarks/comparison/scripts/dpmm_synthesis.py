@@ -1,4 +1,4 @@
-"""Synthetic rows by dpmm: MST, AIM or PrivBayes. Options: model, epsilon, delta, rounds of inference if not its own."""
+"""Synthetic rows by dpmm: MST, AIM or PrivBayes. Options: model, epsilon, delta."""
 
 from typing import Any
 
@@ -12,9 +12,8 @@ PIPELINES = {"MST": MSTPipeline, "AIM": AIMPipeline, "PrivBayes": PrivBayesPipel
 def synthesise(rows: pd.DataFrame, options: dict[str, Any], seed: int) -> pd.DataFrame:
     rows = rows.astype("category")
     domain = {name: {"categories": sorted(rows[name].cat.categories)} for name in rows}
-    rounds = {"n_iters": options["rounds"]} if "rounds" in options else None
     pipeline = PIPELINES[options["model"]](
-        epsilon=options["epsilon"], delta=options["delta"], proc_epsilon=None, n_jobs=1, gen_kwargs=rounds
+        epsilon=options["epsilon"], delta=options["delta"], proc_epsilon=None, n_jobs=1
     )  # all columns are categories with public labels: nothing is spent on bins
     pipeline.fit(rows, domain=domain, random_state=seed)
     return pipeline.generate(n_records=len(rows), random_state=seed + 1)

@@ -17,6 +17,7 @@ from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.row_order_leak import NeighbourGuesses, OrderLeak
 from privacyfunnel.names import join_labels
+from privacyfunnel.release.bound_table import refuse_unlinked
 from privacyfunnel.release.findings.composition_leakage import look_up_labels
 from privacyfunnel.release.findings.kept_columns import KeptColumnAnalysis
 from privacyfunnel.release.kept_counts import column_bins, rest_merges
@@ -47,6 +48,7 @@ class MatchedTable:
     ) -> MatchedTable:
         """Read the table with the protocol's own bins, and look its labels up; `merges` is how secrets were merged."""
         domain = sealed.domain
+        refuse_unlinked(sealed, table.columns)
         if not sealed.mechanism.lists_inputs:
             raise ParameterError(
                 "Real or synthetic records are checked from the public files alone. Name the public folder, and no "

@@ -36,10 +36,9 @@ from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.credal.noisy_sample_rule import NoisySampleRule
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.published.each_model import EachModel
 from privacyfunnel.model.published.noise import noise_variance
 from privacyfunnel.model.published.noisy_counts import NoisyCounts
-from privacyfunnel.model.published.table_model import MeasuredCounts, TableModel, noise_rate
+from privacyfunnel.model.published.table_model import EachModel, MeasuredCounts, TableModel, noise_rate
 
 FALSE_ALARM = 1e-9  # the probability that an honest private design is refused
 LARGEST_SPREAD = 20  # of ε_c: no design gives a count less than this part of it …

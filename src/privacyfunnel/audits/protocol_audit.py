@@ -30,8 +30,7 @@ from privacyfunnel.mechanisms.leak_profile import LeakProfile, leak_profiles
 from privacyfunnel.mechanisms.protocol_file import find_protocol
 from privacyfunnel.mechanisms.sealing import SealedProtocol, certify, exact_worst_leak
 from privacyfunnel.mechanisms.signatures import Signer, load_signed_protocol
-from privacyfunnel.model.published.each_model import EachModel
-from privacyfunnel.model.published.table_model import PublishedModel, TableModel
+from privacyfunnel.model.published.table_model import EachModel, PublishedModel, TableModel
 from privacyfunnel.release.findings.attacker_leaks import SideChannel, side_channel
 from privacyfunnel.release.findings.composition_leakage import (
     CompositionLeak,

@@ -76,7 +76,8 @@ def audit_public(
         _check_codebook(sealed, compared)
     rows = None if sanitised is None else _count_possible_rows(sealed, Path(sanitised))
     claims = check_model_claims(sealed)
-    leaks = leak_profiles(sealed.mechanism, sealed.promise, sealed.model_joint) if sealed.mechanism.lists_inputs else ()
+    one_prior = sealed.mechanism.lists_inputs and not sealed.follows
+    leaks = leak_profiles(sealed.mechanism, sealed.promise, sealed.model_joint) if one_prior else ()
     return PublicAudit(sealed, model, now, claims, signer, compared, rows, leaks)
 
 

@@ -30,7 +30,9 @@ class Action(StrEnum):
 
 
 def ledger(
-    action: Annotated[Action, typer.Argument(help="list, show NAME, forget NAME, export, or merge FILE.")],
+    action: Annotated[
+        Action, typer.Argument(help="list, show NAME, forget NAME, export, or merge FILE.")
+    ] = Action.LIST,
     names: Annotated[
         list[str] | None, typer.Argument(help="Releases, by the names that list prints; other ledgers for merge.")
     ] = None,
@@ -43,12 +45,13 @@ def ledger(
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Show what the ledger remembers of releases, forget a release that nobody got, export all, or merge other ledgers.
+    """Show what was promised about whom, spent and left; forget a release that nobody got, export all, or merge others.
 
     A release that somebody has seen must not be forgotten: a later one would not be told what both leak.
     """
     from privacyfunnel.errors import ParameterError
     from privacyfunnel.release.ledger.ledger_file import Ledger, ledger_path
+    from privacyfunnel.release.ledger.repeats import list_accounts
 
     book = Ledger(ledger_path(table) if file is None else file)
     if action is Action.MERGE:
@@ -62,6 +65,8 @@ def ledger(
         if not chosen:
             raise ParameterError(f"{action} needs the name of a release; list prints them. Name one.")
     content: dict[str, Any] = {"ledger": str(book.path), "releases": [_content(entry) for entry in chosen]}
+    accounts = list_accounts(entries) if action is Action.LIST else ()
+    content |= {"accounts": [account.to_dict() for account in accounts]} if action is Action.LIST else {}
     if action is Action.FORGET:
         book.forget([entry.name for entry in chosen])
         told = "\n".join(
@@ -76,7 +81,7 @@ def ledger(
             for entry in chosen
         )
     else:
-        told = _format_list(entries, book.path)
+        told = "\n\n".join([_format_list(entries, book.path), *(account.text for account in accounts)])
     return answer(as_json, content, told)
 
 
@@ -113,6 +118,7 @@ def _content(entry: Entry) -> dict[str, Any]:
         "rows": entry.rows,
         "secret": ", ".join(entry.secret),
         "publish": ", ".join(entry.publish),
+        "follows": len(entry.after),
         "promise": entry.promise or (f"noise of ε = {_noise(entry):g}" if entry.noise else ""),
         "table": entry.table,
         "protocol": entry.protocol_file,

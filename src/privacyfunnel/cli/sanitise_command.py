@@ -7,6 +7,8 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import typer
+
 from privacyfunnel.cli.application import Json, answer
 from privacyfunnel.cli.release_summary import Details, content, format_summary
 from privacyfunnel.cli.spec_options import Given, SaveSpec, TableOrSpec, build_spec, fields_of, save_spec, takes_spec
@@ -30,6 +32,12 @@ def sanitise(
     if not spec.try_:
         spec.require_into()
     save_spec(spec, save_spec_as)
+    if spec.after is not None:
+        from privacyfunnel.release.sanitise import follow_earlier
+
+        asked, earlier = follow_earlier(spec)
+        if earlier is not None:  # said before anything is drawn
+            typer.echo(f"Budget       {earlier.describe_budget(asked.promise_value.epsilon)}.", err=True)
     release = run_release(spec)
     said = "" if as_json else format_summary(release, details=details)
     answer(as_json, content(release) if as_json else {}, said)

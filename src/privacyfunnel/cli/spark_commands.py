@@ -21,7 +21,7 @@ from privacyfunnel.spec import FIELDS
 
 # What a cluster cannot do: read one file's format, look at the secret, keep a ledger, draw reports or from a seed.
 ELSEWHERE = (
-    *("sees_secret", "with_shares", "design_epsilon", "domain", "zeros", "known", "design_noise", "seed", "counts"),
+    *("sees_secret", "with_shares", "domain", "model_table", "design_noise", "seed", "counts"),
     *(each.name for each in FIELDS if each.group == "Reading the table" and each.name != "delimiter"),
     *("excel_safe", "report", "sign", "ledger", "again", "format", "try_", "anyway", "for_whom"),
     *("into_table", "parts"),

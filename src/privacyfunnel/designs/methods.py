@@ -290,7 +290,7 @@ def apply_default_use(choice: Choice, joint: Joint, promise: Promise, options: O
     why_not = reason_against_statistics(joint, promise, options.sees_secret)
     if why_not:
         return Choice(choice.method, f"made for information, not for statistics: {why_not}"), options
-    effort = replace(options.effort, work_limit=STATISTICS_WORK)
+    effort = replace(options.effort, work_limit=min(options.effort.work_limit or STATISTICS_WORK, STATISTICS_WORK))
     return choice, replace(options, use=Statistics(), effort=effort)
 
 

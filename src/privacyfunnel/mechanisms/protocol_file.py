@@ -23,13 +23,13 @@ import numpy as np
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.atomic_files import OWNER, PUBLIC
 from privacyfunnel.errors import ProtocolFileError, SizeError
+from privacyfunnel.mechanisms.after_model import read_model
 from privacyfunnel.mechanisms.input_domain import ColumnShares, Domain, shares_from_json
 from privacyfunnel.mechanisms.mechanism import Mechanism
 from privacyfunnel.mechanisms.protocol_schema import check_form
 from privacyfunnel.mechanisms.real_or_synthetic import RealOrSynthetic
 from privacyfunnel.model.promises import Promise
-from privacyfunnel.model.published.each_model import EachModel
-from privacyfunnel.model.published.table_model import PublishedModel, TableModel
+from privacyfunnel.model.published.table_model import EachModel, PublishedModel
 from privacyfunnel.model.published.wide_model import WideModel
 
 PROTOCOL = "protocol.json"  # what it is called in a release
@@ -258,17 +258,17 @@ def parse_model(content: Mapping[str, Any], domain: Domain, promise: Promise) ->
     stated, secret = content["model"], " & ".join(domain.secret_columns)
     if (content["kind"] == RealOrSynthetic.kind) != ("tables" in stated):
         raise ProtocolFileError(f"a tree is the model of a {RealOrSynthetic.kind} mechanism, and of no other.")
-    model: WideModel | TableModel | EachModel
+    model: PublishedModel
     if "tables" in stated:
         model = WideModel.from_json(stated, secret, domain.attributes)
     else:
-        model = EachModel.from_json(stated, domain.secret_columns) if "each" in stated else TableModel.from_json(stated)
-        first = next(iter(model.parts.values())) if isinstance(model, EachModel) else model
-        if ("each" in stated) != promise.by_column:
+        model = read_model(stated, domain.secret_columns)
+        if isinstance(model.base, EachModel) != promise.by_column:
             raise ProtocolFileError("a table for each secret is the model of a promise about each, and of no other.")
-        if first.weights.shape[1] != len(domain.combos):
+        values = model.weights_by_input.shape[1]
+        if values != len(domain.combos):
             raise ProtocolFileError(
-                f"a model must have a column for each of {len(domain.combos)} values; it has {first.weights.shape[1]}."
+                f"a model must have a column for each of {len(domain.combos)} values; it has {values}."
             )
     if Fraction(promise.epsilon) + model.epsilon / Fraction(promise.smallest_scale(model.secrets)) > model.total:
         raise ProtocolFileError("the ε of records and model must add up to the whole ε at most; it is more.")

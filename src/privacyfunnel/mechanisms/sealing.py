@@ -25,6 +25,7 @@ from privacyfunnel.errors import (
 )
 from privacyfunnel.formatting import ShowsFacts, format_epsilon, format_number, format_percent, format_percent_range
 from privacyfunnel.hints import hint
+from privacyfunnel.mechanisms.after_model import AfterModel
 from privacyfunnel.mechanisms.certificate import (
     Certificate,
     promise_from_json,
@@ -63,8 +64,7 @@ from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.protocols.channel_protocol import Protocol
 from privacyfunnel.model.protocols.sparse_protocol import SparseProtocol
-from privacyfunnel.model.published.each_model import EachModel
-from privacyfunnel.model.published.table_model import PublishedModel, TableModel
+from privacyfunnel.model.published.table_model import PublishedModel
 from privacyfunnel.model.published.wide_model import WideModel
 
 # Integers of 64 bits cannot make S and Y exactly independent unless Y says nothing at all. A promise smaller than this
@@ -95,6 +95,9 @@ class SealedProtocol(ShowsFacts):
     shares: ColumnShares | None = None  # of the published columns, where their owner publishes them
     model: PublishedModel | None = None  # the prior that the promise is about, where it is published
     secret_text: str = field(init=False)  # what is secret, in a sentence
+    follows: int = field(
+        init=False
+    )  # releases before it that its promise covers; its first column is what they published
 
     def _facts(self) -> list[tuple[str, str]]:
         secret, asked = " & ".join(self.domain.secret_columns), format_number(self.total_epsilon)
@@ -110,6 +113,7 @@ class SealedProtocol(ShowsFacts):
         columns = self.domain.secret_columns
         each = f"each of {', '.join(columns[:-1])} and {columns[-1]}" if self.promise.by_column else None
         object.__setattr__(self, "secret_text", each or " & ".join(columns))
+        object.__setattr__(self, "follows", len(self.model.files) if isinstance(self.model, AfterModel) else 0)
 
     @property
     def secret_sizes(self) -> dict[str, float]:
@@ -135,8 +139,6 @@ class SealedProtocol(ShowsFacts):
     def model_joint(self) -> Joint:
         """p̃ as a list of values, where it is published and they are listed."""
         domain, model = self.domain, self.require_model()
-        if not isinstance(model, TableModel | EachModel):
-            raise SizeError("A joint distribution lists all values of a model; this one has too many. Draw from it.")
         return model.joint(domain.attributes, domain.combos, " & ".join(domain.secret_columns))
 
     @property
@@ -365,7 +367,7 @@ def certify_at_model(sealed: SealedProtocol, otherwise: str = NOT_RETURNED) -> f
     """
     law = sealed.mechanism
     if not isinstance(law, RealOrSynthetic):
-        return certify(law, sealed.promise, sealed.model_joint, otherwise)
+        return certify(law, sealed.require_model().bind_promise(sealed.promise), sealed.model_joint, otherwise)
     try:
         check_slacks(law, KeyStream.from_seed(PROOF_SEED), law.proof_records)
     except GuaranteeError:

@@ -4,15 +4,26 @@ r"""A promise whose releases add up: besides, no output is more likely by more t
 
 Then a release that is made independently of all others adds at most A to what they leak together, whatever they were
 made from, and whatever somebody believes of how its values go with theirs (docs/theory.md, Theorem 77).
+
+And a promise about what was published of a person before, h, together with what is published now, y:
+
+.. math:: e^{-\varepsilon} \le \frac{P(h, y \mid s)}{P(h, y)}
+   = \frac{P(h \mid s)}{P(h)} \cdot \frac{P(y \mid s, h)}{P(y \mid h)} \le e^{\varepsilon} .
+
+For every h this is a promise about y at the prior P(s, x | h), with events that are parts of their condition. There may
+be several beliefs about how x changed since: a promise under each holds under every mixture, for chances are linear in
+them (Theorem 78).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privacyfunnel.errors import ParameterError, check_epsilon
 from privacyfunnel.hints import hint
@@ -73,6 +84,44 @@ class ComposablePromise(ExtendedPromise, named=False):
             scales=np.full((len(pairs), 2), scale_below(self.limit, self.epsilon)),
             mixed=True,
         )
+
+    def constraints(self, joint: Joint, sees_secret: bool = False) -> LinearConstraints:
+        return Promise.constraints(self, joint, sees_secret)
+
+
+@dataclass(frozen=True, eq=False)
+class AfterPromise(ExtendedPromise, named=False):
+    """A promise about what was published before and what is published now, at the prior given what was before."""
+
+    totals: tuple[int, ...]  # the weight of every secret before anything was published
+    beliefs: tuple[NDArray[Any], ...] = ()  # weights c × a under each of which it holds; without any, the joint's own
+
+    def __init__(self, promise: Promise, totals: tuple[int, ...], beliefs: tuple[NDArray[Any], ...] = ()) -> None:
+        given = (("promise", promise), ("totals", totals), ("beliefs", beliefs), ("epsilon", promise.epsilon))
+        for name, value in given:
+            object.__setattr__(self, name, value)
+
+    def with_epsilon(self, epsilon: float) -> AfterPromise:
+        return AfterPromise(self.promise.with_epsilon(epsilon), self.totals, self.beliefs)
+
+    def comparisons(self, joint: Joint, sees_secret: bool) -> Iterator[Comparisons]:
+        for weights in self.beliefs or (joint.weights,):
+            yield from self._compare(joint, weights, sees_secret)
+
+    def _compare(self, joint: Joint, weights: NDArray[Any], sees_secret: bool) -> Iterator[Comparisons]:
+        totals, occurs = np.array(self.totals, dtype=object), np.flatnonzero(weights.sum(axis=0))
+        given = replace(joint, weights=weights[:, occurs], combos=joint.combos[occurs])
+        for block in self.promise.comparisons(given, sees_secret):
+            if block.known or sees_secret or block.mixed:
+                raise ParameterError(
+                    "After an earlier release a promise compares groups of secrets among everybody, by what is "
+                    f"published alone; {self.promise.name} does not. Use LIP, PML, ALIP or LDP."
+                )
+            whole = np.array([totals[held].sum() for held in block.secrets], dtype=object)
+            # Both sides over P(h), which may be small: the same ratios, by numbers that floats can tell apart.
+            weight, seen = block.weight.astype(object) * int(totals.sum()), int(weights.sum())
+            whole, among = whole * seen, occurs[block.input]
+            yield replace(block, inputs=joint.a, input=among, weight=weight, condition_totals=whole, mixed=True)
 
     def constraints(self, joint: Joint, sees_secret: bool = False) -> LinearConstraints:
         return Promise.constraints(self, joint, sees_secret)

@@ -145,7 +145,7 @@ class Applied(ShowsFacts, PublishedTable):
         elif self.measured is not None and people is None:
             said.append("The promise holds on these rows, by exact arithmetic, and was certified for no later ones.")
         elif self.sealed.model is not None:
-            said.append(model_scope_statement(secret, promise.odds))
+            said.append(model_scope_statement(self.sealed))
         elif people is None:
             said.append(
                 "The promise was certified for the table that the protocol was designed on. If "

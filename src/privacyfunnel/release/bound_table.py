@@ -56,6 +56,16 @@ class TableLeak:
         return cls(epsilon, promise.epsilon, above, rows)
 
 
+def refuse_unlinked(sealed: SealedProtocol, columns: Sequence[str]) -> None:
+    """Refuse rows that do not say what was published of each person before, where the protocol needs it."""
+    before = sealed.domain.attributes[0].name
+    if sealed.follows and before not in columns:
+        raise ColumnError(
+            f"This protocol follows earlier releases, and draws by what each person got there; the table has no column "
+            f"'{before}' that says so. Draw with {hint('after')}; audit the public folder by itself."
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class BoundTable:
     """A table whose published columns were read as the protocol reads them."""
@@ -88,6 +98,7 @@ class BoundTable:
         named = [binned.column for binned in bins if binned.column in columns]
         if named:
             raise ColumnError(f"the bins of '{named[0]}' are in the protocol file; leave out {hint('bins')} for it.")
+        refuse_unlinked(sealed, table.columns)
         missing = [name for name in columns if name not in table.columns]
         if missing:
             raise ColumnError(

@@ -6,7 +6,8 @@ Counts are all that a design needs, so its protocol may draw today's rows and ne
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -101,7 +102,7 @@ class DesignResult:
         """What nobody should read into the promise, a sentence each."""
         promise, secret = self.sealed.promise, self.sealed.secret_text
         about = (
-            "The promise is about the table that was counted. In later rows {secret} may "
+            f"The promise is about the table that was counted. In later rows {secret} may "
             "depend otherwise on what is published: apply and audit measure the leakage where the rows carry it."
         )
         if promise.population is not None:
@@ -113,7 +114,7 @@ class DesignResult:
             )
         spent = float(sum(Fraction(entry.noise) for entry in self.noise))
         if self.sealed.model is not None:
-            about = model_scope_statement(secret, promise.odds)
+            about = model_scope_statement(self.sealed)
         design = design_statements(self.sealed, to_owner=True, spent=spent)
         pair = "Of what a record says about several secrets together, such as whether they agree, nothing is promised."
         several = [pair] if promise.by_column else []
@@ -260,16 +261,17 @@ def design_from_counts(
         contingency, joint = fitted.contingency, fitted.joint
         found, wide = _run_wide(fitted, asked)
     elif spec.publishes_model:  # from here on nothing of the table is looked at but the model
-        fitted = fit_model(contingency, spec)
-        contingency, joint = fitted.contingency, fitted.joint
-        asked = replace(asked, orders=_named_orders(asked.orders, joint))
-        found = _run_method(spec, joint, fitted.promise, asked)
+        with _neighbours_advised(contingency, spec):
+            fitted = fit_model(contingency, spec)
+            contingency, joint = fitted.contingency, fitted.joint
+            asked = replace(asked, orders=_named_orders(asked.orders, joint))
+            found = run_method(spec, joint, fitted.promise, asked)
     elif spec.is_private_design:  # from here on nothing of the table is looked at but noisy counts
         joint, promise = fit_population(contingency, spec)
-        found = _run_method(spec, joint, promise, asked)
+        found = run_method(spec, joint, promise, asked)
     elif not spec.population_if_possible:
         joint = check_joint(contingency)
-        found = _run_method(spec, joint, spec.promise_for(joint), asked, kept)
+        found = run_method(spec, joint, spec.promise_for(joint), asked, kept)
     else:
         joint = check_joint(contingency)
         found, why_not = _design_for_population(spec, joint, asked, kept)
@@ -304,6 +306,22 @@ def design_from_counts(
     return DesignResult(sealed, joint, choice, options, seconds, found.worth, why_not, alone, fitted, merged, wide)
 
 
+@contextmanager
+def _neighbours_advised(table: Contingency, spec: ReleaseSpec) -> Iterator[None]:
+    """Say what can be promised where many columns are too many for a promise about all that somebody may know."""
+    try:
+        yield
+    except SizeError as error:
+        if not spec.promise_value.guards_known_attributes or len(spec.publish) < 2:
+            raise
+        known = min(table.published.codings, key=lambda coding: len(coding.labels)).column
+        raise SizeError(
+            f"{spec.promise_value.name} covers people who know any of the columns, of which there are too many: "
+            f"{error.sentence.split('. ')[0].rstrip('.')}. Promise LIP, and cover those who know columns that you "
+            f"name ({hint('promise', 'lip')} {hint('known', known)}), or publish fewer columns."
+        ) from None
+
+
 def _named_orders(orders: Orders, joint: Joint) -> Orders:
     """The orders without labels that a model does not name."""
     named = {at.name: at.labels for at in joint.attributes}
@@ -312,7 +330,7 @@ def _named_orders(orders: Orders, joint: Joint) -> Orders:
     )
 
 
-class _MethodResult(NamedTuple):
+class MethodResult(NamedTuple):
     """What a method made of an spec."""
 
     choice: Choice
@@ -321,18 +339,18 @@ class _MethodResult(NamedTuple):
     sealed: SealedProtocol
 
 
-def _run_wide(fitted: FittedWideModel, options: Options) -> tuple[_MethodResult, WideDesign]:
+def _run_wide(fitted: FittedWideModel, options: Options) -> tuple[MethodResult, WideDesign]:
     """Real or synthetic records, under a model of many columns."""
     sealed, wide = seal_wide(fitted)
     reason = f"{len(sealed.domain.attributes)} columns together: a record is published as it is, or a synthetic one"
     options = replace(options, as_values=True, use=Information())
     worth = UseValue(options.use, sealed.information, None)
-    return _MethodResult(Choice(REAL_OR_SYNTHETIC, reason), options, worth, sealed), wide
+    return MethodResult(Choice(REAL_OR_SYNTHETIC, reason), options, worth, sealed), wide
 
 
-def _run_method(
+def run_method(
     spec: ReleaseSpec, joint: Joint, promise: Promise, options: Options, kept: KeptCounts | None = None
-) -> _MethodResult:
+) -> MethodResult:
     """The protocol of the method that was asked for, or that suits, keeping this promise."""
     choice = resolve_method(spec.method, options)
     if spec.use_value is None:
@@ -340,12 +358,12 @@ def _run_method(
     if kept is not None:
         return _run_beside_kept(choice, joint, promise, options, kept)
     found = make_design(choice, joint, promise, options)
-    return _MethodResult(choice, options, found.worth, found.seal())
+    return MethodResult(choice, options, found.worth, found.seal())
 
 
 def _run_beside_kept(
     choice: Choice, joint: Joint, promise: Promise, options: Options, kept: KeptCounts
-) -> _MethodResult:
+) -> MethodResult:
     """The same where columns are kept: made for both together by the methods that can be, and judged for both.
 
     The protocol file states the promise about what it publishes, which follows; its bound would be one beside these
@@ -358,20 +376,20 @@ def _run_beside_kept(
     leak = kept_leakage(sealed.mechanism, promise, joint, kept)
     if not leak.keeps:
         raise kept_columns_error(promise, joint.secret_name, kept.columns, leak.epsilon)
-    return _MethodResult(choice, options, found.worth, replace(sealed, epsilon=max(sealed.epsilon, leak.epsilon)))
+    return MethodResult(choice, options, found.worth, replace(sealed, epsilon=max(sealed.epsilon, leak.epsilon)))
 
 
 def _design_for_population(
     spec: ReleaseSpec, joint: Joint, options: Options, kept: KeptCounts | None
-) -> tuple[_MethodResult, str]:
+) -> tuple[MethodResult, str]:
     """The protocol for the people, or for these rows alone and why. A faulty spec raises."""
     try:
         why_not = obstacle(spec, joint)
         if not why_not:
-            return _run_method(spec, joint, spec.promise_for(joint), extend_effort(options)), ""
+            return run_method(spec, joint, spec.promise_for(joint), extend_effort(options)), ""
     except (ParameterError, SizeError, GuaranteeError) as error:
         why_not = error.sentence
-    return _run_method(spec, joint, spec.promise_value, options, kept), why_not
+    return run_method(spec, joint, spec.promise_value, options, kept), why_not
 
 
 def check_joint(contingency: Contingency) -> Joint:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from privacyfunnel.formatting import format_epsilon, format_factor, format_number
 from privacyfunnel.hints import hint
-from privacyfunnel.model.credal.events import OddsRange
 from privacyfunnel.names import format_names
 
 if TYPE_CHECKING:
@@ -14,9 +13,16 @@ if TYPE_CHECKING:
     from privacyfunnel.model.published.table_model import PublishedModel
 
 
-def model_scope_statement(secret: str, odds: OddsRange | None) -> str:
+def model_scope_statement(sealed: SealedProtocol) -> str:
     """Whom a promise by a published model is about."""
+    secret, odds = sealed.secret_text, sealed.promise.odds
     also = "" if odds is None else f", and to {odds.people('it')}"
+    if sealed.follows:
+        columns = format_names([at.name for at in sealed.domain.attributes[1:]])
+        also = (
+            f", and that {secret} is what it was in earlier releases, and {columns} what it was in the last, or "
+            "another value that goes with it as in the model"
+        )
     return (
         f"The promise is to whoever believes the published model of {secret}{also}; whoever knows better, such as the "
         "table's exact frequencies, may learn more."
@@ -27,8 +33,9 @@ def _model_statements(sealed: SealedProtocol, model: PublishedModel, secret: str
     design, records = (format_number(float(each)) for each in (model.epsilon, model.total - model.epsilon))
     whole = format_factor(float(model.total) + spent)
     design += f" and {format_epsilon(spent)} for designs of the same rows before it" if spent else ""
+    files = f"All public files{f' of this release and of {sealed.follows} before it' if sealed.follows else ''}"
     found = [
-        f"All public files together move what somebody who believes the model and knows all other rows thinks of a "
+        f"{files} together move what somebody who believes the model and knows all other rows thinks of a "
         f"person's {secret} by ×{whole} at most (ε = {design} for the model, {records} for the records)."
     ]
     if model.delta:

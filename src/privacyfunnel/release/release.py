@@ -62,6 +62,7 @@ class Release(PublishedTable):
     signed_by: str = ""
     remembered: LedgerReport | None = None  # what the ledger knows of these rows; the owner's own
     suspected: tuple[str, ...] = ()  # signs of several rows per person, or of weights; a sentence each
+    links: Any = None  # who got which output, by row id, for a release after this one; the owner's own
     read_as: tuple[str, ...] = ()  # what was detected of the table's text format
 
     @property
@@ -249,12 +250,12 @@ class Release(PublishedTable):
                 f"This protocol reads {secret}. Whoever already knows a person's {columns} may learn {secret} from "
                 f"the published record{most}; {hint('promise', 'srlip')} covers them."
             )
-        elif len(domain.attributes) > 1 and not promise.guards_known_attributes:
+        elif len(domain.attributes) > 1 + bool(self.sealed.follows) and not promise.guards_known_attributes:
             way = hint("promise", "srlip") if self.sealed.mechanism.lists_inputs else hint("known")
             covers = f"; {way} covers neighbours" if to_owner else ""
             found += [
                 f"A neighbour who knows a person's {at.name} may learn any amount about their {secret}{covers}."
-                for at in domain.attributes
+                for at in domain.attributes[bool(self.sealed.follows) :]
                 if at.name not in promise.known_columns
             ][:1]
         if domain.secrets_merged:
@@ -276,7 +277,7 @@ class Release(PublishedTable):
         found += [
             f"Not protected: {columns.replace(' & ', ', ')}, and whether somebody is in the file.",
             *(self.suspected if to_owner else ()),
-            "A second release of the same rows, or several rows about one person, can leak more than their ε added; "
+            "Another release of the same rows, or several rows about one person, can leak more than their ε added; "
             "an audit with the other protocols computes it.",
         ]
         where = "this table" if self.sealed.model is None else "the published model"
@@ -286,7 +287,7 @@ class Release(PublishedTable):
         elif self.sealed.model is None:
             found.append(f"It is about beliefs that start from {where}; whoever starts from another may learn more.")
         if self.sealed.model is not None:
-            found.append(model_scope_statement(secret, promise.odds))
+            found.append(model_scope_statement(self.sealed))
         elif promise.population is None:
             worst = f" (worst case ×{format_factor(self.people.epsilon)})" if to_owner and self.people else ""
             found.append(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from privacyfunnel.atomic_files import OWNER, PUBLIC, RECORD, begin_file, ensure_folder, write_manifest
 from privacyfunnel.errors import OutputError, ParameterError, SizeError
 from privacyfunnel.mechanisms.protocol_file import PROTOCOL
-from privacyfunnel.release.release_files import ESTIMATES, SPEC, Destination, audience, codebook_name
+from privacyfunnel.release.release_files import ESTIMATES, LINKS, SPEC, Destination, audience, codebook_name
 from privacyfunnel.tables.readers.formats import DEFAULT_TEXT_FORMAT, SUFFIXES, TextFormat
 
 if TYPE_CHECKING:
@@ -70,6 +70,8 @@ def write_contents(
     pages = write_pages(release, staged, source=source, query=query, command=command, watch=watch)
     with suppress(ParameterError):  # a request with values in memory that no file could hold
         begin_file(staged / OWNER / SPEC).write_text(_spec_text(spec, place.path / OWNER), encoding="utf-8")
+    if release.links is not None:
+        write_batches(begin_file(staged / OWNER / LINKS), ".csv", [release.links])
     write_manifest(staged, RECORD, **_facts(release))
     return replace(release, pages=tuple(place.path / page for page in pages))
 

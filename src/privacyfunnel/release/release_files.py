@@ -1,7 +1,7 @@
 r"""Where a release goes, and where its files are found again.
 
     out/public/   the sanitised table, README.html, croissant.json, dcat.jsonld
-    out/owner/    report.html, release.toml, disclosure-record.json
+    out/owner/    report.html, release.toml, disclosure-record.json; links.csv where rows have ids
     protocol.json, codebook and estimates.csv are public if made from noisy counts; else the first two are the owner's
 
 `apply` writes one file, or a folder of parts.
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 README, CROISSANT, DCAT, ESTIMATES = "README.html", "croissant.json", "dcat.jsonld", "estimates.csv"
-REPORT, SPEC = "report.html", "release.toml"
+REPORT, SPEC, LINKS = "report.html", "release.toml", "links.csv"
 NOTICE = "notice.txt"
 
 

@@ -7,7 +7,7 @@ is used once, or its id together with its input under a key that may be kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,7 +28,7 @@ from privacyfunnel.release.output_layout import OutputLayout, output_layout
 from privacyfunnel.release.shuffle import Packing, RowOrder, Scratch, shuffle_rows
 from privacyfunnel.spec import ReleaseSpec
 from privacyfunnel.spec.fields import BLUR, DROP, ERROR
-from privacyfunnel.tables.coding.row_hashes import id_blocks
+from privacyfunnel.tables.coding.row_hashes import id_blocks, id_texts
 from privacyfunnel.tables.readers.column_selection import categories_to_text, select_columns
 
 ProgressCallback = Callable[[str, int], None]  # called with the step and the number of rows done
@@ -84,6 +84,8 @@ class RowSampler:
             )
         self.addresses = RowAddresses(bound_table.sealed, spec)
         self._watch, self._unchanged = watch, 0
+        listed = bound_table.sealed.model is not None and law.lists_inputs and spec.row_id is not None
+        self._links: tuple[list[pl.Series], list[NDArray[Any]]] | None = ([], []) if listed else None
         values = len(encoding.contingency.secret.combos)
         self._neighbours, self._kept = (
             NeighbourGuesses(values, encoding.rows),
@@ -118,6 +120,11 @@ class RowSampler:
     def measure_row_order(self) -> OrderLeak | None:
         """What the order of the table says about the secret, once all rows were drawn; None where they carry none."""
         return self._neighbours.best_guess() if self.bound_table.has_secret else None
+
+    @property
+    def links(self) -> pl.DataFrame | None:
+        """Who got which output, once all rows were drawn, where rows have ids and a release may follow: the owner's."""
+        return None if self._links is None or self.spec.row_id is None else list_links(self.spec.row_id, *self._links)
 
     def kept_columns(self) -> tuple[KeptColumn, ...]:
         """What each kept column gives away, once all rows were drawn."""
@@ -160,6 +167,10 @@ class RowSampler:
                     codes, secret = codes[known], secret[known]
                     kept = kept.filter(known) if kept is not None and not isinstance(known, slice) else kept
                 self._unchanged += unchanged
+                if self._links is not None and read is not None and self.spec.row_id is not None:
+                    ids = id_texts(read[self.spec.row_id])
+                    self._links[0].append(ids if isinstance(known, slice) else ids.filter(pl.Series(known)))
+                    self._links[1].append(codes[:, 0])
                 if self.bound_table.has_secret:
                     self._neighbours.add(secret)
                 self._kept.add(kept, secret)
@@ -172,6 +183,16 @@ class RowSampler:
         return draw_codes(
             self.sealed, inputs, self.spec.unknown, lambda values: self.addresses.random_words(first, values, read)
         )
+
+
+BACK, OUTPUT = "releases back", "output"  # of a list of who got what
+
+
+def list_links(row_id: str, ids: Sequence[pl.Series], outputs: Sequence[NDArray[Any]]) -> pl.DataFrame:
+    """The id of everybody, that they are in the latest release, and the number of their output."""
+    text = pl.concat(ids) if ids else pl.Series([], dtype=pl.String)
+    numbers = np.concatenate(outputs).astype(np.int64) if outputs else np.zeros(0, dtype=np.int64)
+    return pl.DataFrame({row_id: text, BACK: np.zeros(len(text), dtype=np.int64), OUTPUT: numbers})
 
 
 def draw_codes(

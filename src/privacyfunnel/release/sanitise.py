@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from privacyfunnel.designs.interface import Progress
+    from privacyfunnel.release.earlier_release import EarlierRelease
     from privacyfunnel.release.ledger.ledger_file import Entry
     from privacyfunnel.release.ledger.repeats import LedgerReport
     from privacyfunnel.release.row_sampler import ProgressCallback, RowSampler
@@ -39,9 +40,15 @@ class ReleaseRun:
     """A table on its way out: counted and sealed, and then drawn batch by batch."""
 
     def __init__(
-        self, spec: ReleaseSpec, design: DesignResult, sampler: RowSampler, warnings: tuple[str, ...] = ()
+        self,
+        spec: ReleaseSpec,
+        design: DesignResult,
+        sampler: RowSampler,
+        warnings: tuple[str, ...] = (),
+        earlier: EarlierRelease | None = None,
     ) -> None:
         self._spec, self._design, self.sampler, self._warnings = spec, design, sampler, warnings
+        self._earlier = earlier
 
     @classmethod
     def start(
@@ -51,10 +58,12 @@ class ReleaseRun:
         watch: ProgressCallback | None = None,
         progress: Progress | None = None,
         before_design: Callable[[Contingency], None] = lambda counted: None,
+        earlier: EarlierRelease | None = None,
     ) -> ReleaseRun:
         """Count the table, make the protocol and seal it; nothing is published yet.
 
-        `before_design` sees the counts and may refuse the release before anything is solved.
+        `before_design` sees the counts and may refuse the release before anything is solved. After an `earlier` release
+        the protocol is made by the model of that one, and no count is looked at.
         """
         from privacyfunnel.names import validate_columns
         from privacyfunnel.release.kept_counts import count_kept
@@ -63,6 +72,12 @@ class ReleaseRun:
         warnings = check_hazards(table, spec)
         if watch:
             watch("counting", 0)
+        if earlier is not None:
+            from privacyfunnel.release.earlier_release import design_after
+            from privacyfunnel.release.row_sampler import RowSampler
+
+            design, bound = design_after(earlier, table, spec, progress)
+            return cls(spec, design, RowSampler(bound, spec, watch), warnings, earlier)
         encoding = count_table(table, spec)
         before_design(encoding.contingency)
         kept = count_kept(encoding, spec.judged_columns) if spec.judged_columns else None
@@ -116,16 +131,17 @@ class ReleaseRun:
 
     def release(self, table: Any) -> Release:
         """The release, once all batches were drawn."""
-        sampler = self.sampler
+        sampler, links = self.sampler, self.sampler.links
         return replace(
             self._describe(table, sampler.unchanged_share),
+            links=links if self._earlier is None or links is None else self._earlier.next_links(links),
             order_tells=sampler.measure_row_order(),
             kept_columns=sampler.kept_columns(),
         )
 
     def _describe(self, table: Any, unchanged: float) -> Release:
         spec = self._spec
-        used = {*spec.secret, *spec.publish, *spec.keep}
+        used = {*spec.secret, *spec.keep, *(at.name for at in self.sealed.domain.attributes)}
         return Release(
             table=table,
             design=self._design,
@@ -191,6 +207,9 @@ def sanitise(
         ε covers all of it; `"table"`, the exact frequencies, whose mechanism is for the owner alone; `"population"`.
     keep
         Columns to publish unchanged, with `prior="table"`. The promise is about them and what is published together.
+
+    After an earlier release of the same people, made with a row id, `ReleaseSpec(after=release)` (or its folder) makes
+    the promise about all releases together.
     """
     from privacyfunnel.tables.readers.eager_frames import frame_by_persons, frame_table
 
@@ -205,10 +224,12 @@ def sanitise(
         merge_rare=merge_rare,
         prior=prior,
         keep=keep,
-    ).require_columns()
+    )
+    spec, earlier = follow_earlier(spec)
+    spec.require_columns()
     used = (*spec.secret, *spec.publish, *spec.read_columns)
     source = frame_by_persons(frame_table(frame), spec.person, spec.person_row, used)
-    run = ReleaseRun.start(source, spec)
+    run = ReleaseRun.start(source, spec, earlier=earlier)
     rows, numbers = run.sampler.draw_all(), run.sampler.order
     columns = [column for column in rows.get_columns() if column.name not in spec.keep]
     release = run.release(source.make_frame(columns, spec.keep, order=numbers))
@@ -221,6 +242,16 @@ def sanitise(
         dropped=(*release.dropped, *named),
         beside=source.side_data,
     )
+
+
+def follow_earlier(spec: ReleaseSpec) -> tuple[ReleaseSpec, EarlierRelease | None]:
+    """The request with what the release before fixes, and that release, where one is named."""
+    if spec.after is None:
+        return spec, None
+    from privacyfunnel.release.earlier_release import EarlierRelease
+
+    earlier = EarlierRelease.load(spec.after)
+    return earlier.complete_spec(spec), earlier
 
 
 def sanitise_file(
@@ -245,9 +276,11 @@ def sanitise_file(
     from privacyfunnel.release.publish import output_text_format, publish
     from privacyfunnel.release.release_contents import write_contents
 
-    spec = require_spec(spec, "sanitise_file(source").require_columns()
+    spec, earlier = follow_earlier(require_spec(spec, "sanitise_file(source"))
+    spec.require_columns()
     if spec.try_:
-        return ReleaseRun.start(find_source(source or spec.table, spec.query).open(spec.dialect), spec, watch).preview()
+        table = find_source(source or spec.table, spec.query).open(spec.dialect)
+        return ReleaseRun.start(table, spec, watch, earlier=earlier).preview()
     into, key = spec.require_into(), None
     if spec.sign is not None:
         from privacyfunnel.mechanisms.signatures import load_private_key
@@ -280,8 +313,8 @@ def sanitise_file(
             watch=watch and (lambda doing: watch(doing, 0)),
         )
 
-    private = spec.is_private_design
-    path = into / audience(noisy=private) / PROTOCOL
+    private = spec.is_private_design and earlier is None
+    path = into / audience(noisy=spec.is_private_design) / PROTOCOL
     noise: list[Entry] = []
     recorded: list[Path] = []  # designs whose noise is in the ledger
 
@@ -293,7 +326,7 @@ def sanitise_file(
 
     with book.open_session() as salt:
         with noise_counts(recorded):
-            run = ReleaseRun.start(table, spec, watch, progress, before_design=before_design)
+            run = ReleaseRun.start(table, spec, watch, progress, before_design=before_design, earlier=earlier)
             if not trial:
                 run.refuse_useless()
         protocol = ProtocolText(path, run.sealed.to_text())

@@ -34,6 +34,7 @@ from privacyfunnel.model.joint import Attribute, Joint, merge_secrets
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.published.measurement import MOST_LABELS, CodedTable
 from privacyfunnel.model.published.model_quality import ModelQuality, measure_quality
+from privacyfunnel.model.published.noise import NoNoise
 from privacyfunnel.model.published.noisy_counts import check_design_epsilon
 from privacyfunnel.model.published.tree_fit import check_zeros, tabulate_zeros
 from privacyfunnel.model.published.tree_model import check_known
@@ -61,6 +62,7 @@ ROWS_TO_MODEL = 5000  # … and within these so much: rows · ε_c
 MOST_FOUND = 2000  # labels of a column among which some are found through noise
 MOST_COLUMNS = 200
 MOST_LISTED_COLUMNS = 2  # whose combinations are listed where labels are found through noise
+ENOUGH = Fraction(10**6)  # ε for all edges, where counts have no noise
 LARGEST_TOTAL = 30  # with which labels are found: chances below 1e-24 are not told apart
 
 
@@ -72,7 +74,7 @@ def is_wide(spec: ReleaseSpec) -> bool:
     """
     if spec.method not in (AUTO, REAL_OR_SYNTHETIC):
         return False
-    if spec.method == REAL_OR_SYNTHETIC or spec.zeros is not None or spec.known:
+    if spec.method == REAL_OR_SYNTHETIC or spec.zeros is not None or spec.model_table is not None or spec.known:
         return True
     if spec.domain is None and len(spec.publish) <= MOST_LISTED_COLUMNS:
         return False
@@ -174,6 +176,7 @@ def check_wide(table: Contingency, spec: ReleaseSpec) -> None:
 
 def fit_wide(table: Contingency, spec: ReleaseSpec) -> FittedWideModel:
     """The tree of a table, and the promise for records with respect to it."""
+    check_wide(table, spec)
     promise, given = spec.promise_value, spec.domain_file is not None
     total, rows = Fraction(str(promise.epsilon)), int(table.weights.sum())
     epsilon = _model_epsilon(spec, total, rows)
@@ -188,18 +191,30 @@ def fit_wide(table: Contingency, spec: ReleaseSpec) -> FittedWideModel:
         for coding in table.published.codings
     ]
     secrets_given = given or {*spec.secret} <= {*spec.public_labels}
+    measured, spent, source = coded, epsilon, noise_source(spec)
+    if spec.model_table is not None:
+        measured, spent, source = _read_model_table(spec), ENOUGH, lambda _: NoNoise()
     try:
-        fit = fit_wide_model(
-            coded, epsilon, total, noise_source(spec), (secrets_given, kinds), spec.impossible_pairs, spec.known
-        )
+        fit = fit_wide_model(measured, spent, total, source, (secrets_given, kinds), spec.impossible_pairs, spec.known)
     except FewRowsError as error:
-        raise _few_rows_error(str(error), rows, total, error.columns, error.needed) from None
+        hidden = [] if given else [name for name in error.columns if name not in spec.public_labels]
+        raise _few_rows_error(str(error), rows, total, hidden, error.needed) from None
     model = WideModel(
         tree=fit.tree, groups=fit.groups, rest=fit.rest, rows=rows, epsilon=epsilon, delta=fit.delta, total=total
     )
     shown = _recode(table, fit.columns)
     left = promise.with_epsilon(float_below(total - epsilon))
     return FittedWideModel(shown, model, fit, fit.recode(coded), left)
+
+
+def _read_model_table(spec: ReleaseSpec) -> CodedTable:
+    """The rows of a differentially private table, by the labels of the domain file."""
+    from privacyfunnel.tables.readers.table_files import open_table
+
+    assert spec.domain_file is not None  # the spec was checked
+    table = open_table(spec.model_table, spec.dialect)
+    found = spec.domain_file.encode(table, secret=spec.secret, publish=spec.publish, unlisted=True)
+    return code_table(found.contingency)
 
 
 def seal_wide(fitted: FittedWideModel) -> tuple[SealedProtocol, WideDesign]:
@@ -294,8 +309,8 @@ def _few_rows_error(
 ) -> ParameterError:
     more, names = math.ceil(max(2.0, 1.5 * needed) * float(total) * 10) / 10, ",".join(columns)
     larger = f"Try {hint('epsilon', format_number(more))}. " if more <= LARGEST_ADVICE else ""
+    public = f"Name values that are public knowledge ({hint('public_labels', names)}), publish" if names else "Publish"
     return ParameterError(
         f"A published model needs more rows, a larger ε or fewer values: {why}, of {rows:,} rows. "
-        f"{larger}Name values that are public knowledge ({hint('public_labels', names)}), publish fewer columns, or "
-        f"use {hint('prior', 'table')}, whose mechanism is for your eyes only."
+        f"{larger}{public} fewer columns, or use {hint('prior', 'table')}, whose mechanism is for your eyes only."
     )

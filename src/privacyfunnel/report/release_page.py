@@ -165,7 +165,7 @@ def _attacker_fields(release: Release, found: AttackerView) -> dict[str, Any]:
     sealed, secret = release.design.sealed, statements.secret_name(release.design.sealed)
     notes = [statements.prior_statement(sealed)]
     notes += map(guessing_sentence, found.guessing)
-    leaks = leak_profiles(sealed.mechanism, sealed.promise, release.design.joint)
+    leaks = () if sealed.follows else leak_profiles(sealed.mechanism, sealed.promise, release.design.joint)
     notes += [to_sentence(leak.spread) for leak in leaks]
     if found.worst.highest is None:
         notes.append(f"{release.method} has too many outputs to list: only the limits of the promise are drawn.")

@@ -122,13 +122,15 @@ def protection_text(sealed: SealedProtocol, joint: Joint, *, average_only: bool 
 
 def _neighbours_text(sealed: SealedProtocol) -> str:
     """Whether somebody who knows a column of a person is held to the factor as well."""
-    names = [at.name for at in sealed.domain.attributes]
+    names = [at.name for at in sealed.domain.attributes[bool(sealed.follows) :]]
     who = f"neighbours who know a person's {names[0]}"
     if sealed.promise.guards_known_attributes:
         return f"{who}: covered"
     if sealed.promise.known_columns:
         known = format_names(sealed.promise.known_columns)
         return f"neighbours who know a person's {known}: covered; who know other columns: NOT covered"
+    if len(names) == 1 and sealed.follows:
+        return f"{who}: covered where it did not change"
     if len(names) == 1 and not sealed.sees_secret:
         return f"{who}: covered, a record tells them nothing new"
     way = hint("promise", "srlip") if sealed.mechanism.lists_inputs else hint("known", names[0])

@@ -19,6 +19,7 @@ from privacyfunnel.release.bound_table import BoundTable, TableLeak, find_unknow
 from privacyfunnel.release.kept_counts import MOST_CELLS, published_variable, too_many_error
 from privacyfunnel.spark.output_folder import is_classic
 from privacyfunnel.spec import ReleaseSpec
+from privacyfunnel.tables.coding.coders import Coding
 from privacyfunnel.tables.coding.contingency import UnknownRows
 from privacyfunnel.tables.coding.known_domain import KnownCoder, encode_published
 from privacyfunnel.tables.coding.normalisation import normalise_codings
@@ -49,8 +50,16 @@ def count_combinations(df: Any, columns: Sequence[str], counts: str) -> pl.DataF
 def input_codes(rows: pl.DataFrame, sealed: SealedProtocol) -> IntArray:
     """The input of each row, a number or a record of codes; −1 if the mechanism lacks it."""
     mine = select_columns(rows, [at.name for at in sealed.domain.attributes])
+    if not sealed.mechanism.lists_inputs:
+        return _label_codes(mine, published_variable(sealed.domain).codings)
     found = BoundTable(sealed, encode_published(open_source(mine), published_variable(sealed.domain)), False)
     return np.concatenate([found.inputs(chunk) for chunk in found.chunks()])
+
+
+def _label_codes(rows: pl.DataFrame, codings: Sequence[Coding]) -> IntArray:
+    """Rows as records of codes; −1 for a value that is not known."""
+    read = pl.concat(normalise_codings(open_source(rows), codings).batches([at.column for at in codings]))
+    return np.stack([KnownCoder(at).codes(read[at.column]).astype(np.int64) - 1 for at in codings]).T
 
 
 def count_unknown_rows(df: Any, sealed: SealedProtocol) -> tuple[int, UnknownRows]:
@@ -64,8 +73,8 @@ def count_unknown_rows(df: Any, sealed: SealedProtocol) -> tuple[int, UnknownRow
     rows, strange = table[counts].to_numpy(), find_unknown(input_codes(table, sealed))
     if not strange.any():
         return int(rows.sum()), UnknownRows()
-    read = pl.concat(normalise_codings(open_source(table), codings).batches(columns))
-    unseen = {at.column: int(rows[KnownCoder(at).codes(read[at.column]) == 0].sum()) for at in codings}
+    lost = _label_codes(table, codings) < 0
+    unseen = {at.column: int(rows[lost[:, j]].sum()) for j, at in enumerate(codings)}
     where = {column: number for column, number in unseen.items() if number}
     return int(rows.sum()), UnknownRows(int(rows[strange].sum()), where)
 

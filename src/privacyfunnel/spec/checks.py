@@ -127,6 +127,22 @@ def check_composable(spec: Spec) -> None:
             )
 
 
+def check_after(spec: Spec) -> None:
+    """A release after another has the model, labels and promise of that one."""
+    if spec.after is None:
+        return
+    fixed = ("robust", "composable", "known", "average", "population", "design_epsilon", "domain", "merge_rare")
+    others = {name: getattr(spec, name) not in (None, ()) for name in (*fixed, "public_labels", "zeros", "keep")}
+    others |= {"prior": spec.prior not in (None, MODEL), "method": spec.method not in ("auto", "optimal")}
+    others |= {name: getattr(spec, name) for name in ("sees_secret", "keep_order", "with_shares")}
+    for name, given in others.items():
+        if given:
+            raise ParameterError(
+                f"{hint('after')} takes model, labels and promise from the earlier release, and {hint(name)} would be "
+                f"another. Leave {hint(name)} out, or make a release of its own."
+            )
+
+
 def check_robust(spec: Spec) -> None:
     """Other odds are covered around one prior, by a mechanism that reads what is published, for every record."""
     if spec.known:
@@ -174,10 +190,17 @@ def check_private(spec: Spec) -> None:
                 raise ParameterError(
                     f"{hint('public_labels')} does not go with {hint(name)}: {why}. Leave one of them out."
                 )
-    if spec.zeros is not None and (not spec.publishes_model or spec.method not in (None, "auto", SYNTHETIC)):
+    for name in ("zeros", "model_table"):
+        elsewhere = not spec.publishes_model or spec.method not in (None, "auto", SYNTHETIC)
+        if getattr(spec, name) is not None and elsewhere:
+            raise ParameterError(
+                f"{hint(name)} is for real or synthetic records under a published model; something else was asked for. "
+                f"Use {hint('prior', MODEL)} and {hint('method', 'auto')}, or leave it out."
+            )
+    if spec.model_table is not None and (spec.domain is None or spec.design_epsilon is None):
         raise ParameterError(
-            f"{hint('zeros')} is for real or synthetic records under a published model; something else was asked for. "
-            f"Use {hint('prior', MODEL)} and {hint('method', 'auto')}, or leave it out."
+            f"{hint('model_table')} needs the labels of all columns ({hint('domain', 'domain.json')}) and the ε with "
+            f"which that table was made ({hint('design_epsilon', 0.2)}); one of them is missing. Name both."
         )
     if spec.domain is None:
         return
@@ -298,4 +321,4 @@ def find_source(table: Any, query: str | None = None) -> TableSource:
 
 
 # Of every spec, as it is made.
-CHECKS = (check_promise, check_prior, check_composable, check_robust, check_private, check_kept, check_key)
+CHECKS = (check_promise, check_prior, check_composable, check_after, check_robust, check_private, check_kept, check_key)

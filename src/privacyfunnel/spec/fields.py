@@ -91,6 +91,7 @@ OPTIONS: Mapping[str, Mapping[str, Option]] = {
         "robust": Option(ROBUST, 2, "FACTOR|any", DESIGNING),
         "composable": Option(number(above=0), 3.0, "A", DESIGNING),
         "known": Option(NAMES, ["sex"], "COLUMN", DESIGNING),
+        "after": Option(ANY_PATH, "out/public", "FOLDER", (SANITISE,)),
         "average": Option(number(least=0), 0.05, "NATS", DESIGNING),
         "average_only": Option(FLAG, commands=DESIGNING),
         "sees_secret": Option(FLAG, commands=DESIGNING),
@@ -123,6 +124,7 @@ OPTIONS: Mapping[str, Mapping[str, Option]] = {
         "domain": Option(ANY_PATH, "domain.json", "FILE", DESIGNING),
         "public_labels": Option(NAMES, ["state"], "COLUMN", DESIGNING),
         "zeros": Option(ANY_PATH, "zeros.csv", "FILE", DESIGNING),
+        "model_table": Option(ANY_PATH, "synthetic.csv", "FILE", DESIGNING),
         "design_noise": Option(choice("own", "opendp"), "own", commands=DESIGNING),
     },
     READING: {
@@ -190,6 +192,8 @@ HELP: Mapping[str, str] = {
     "releases that are made independently then add up, this one by A at most (docs/theory.md, Theorem 77).",
     "known": "Also keep the promise for neighbours who know this column of a person beforehand; several likewise, "
     "known together or some of them. For several columns under a published model.",
+    "after": "The folder of an earlier release of the same people, made with a row id: the promise is then about all "
+    "releases together, with the model, the labels and, unless another is given, the ε of that one.",
     "average": "Also bound the average leakage I(S;Y), in nats.",
     "average_only": "Promise the average leakage alone; the ε that results is stated.",
     "sees_secret": "Let the mechanism read the secret as well: it keeps more and promises less.",
@@ -216,7 +220,8 @@ HELP: Mapping[str, str] = {
     "accept_kept": "Publish kept columns, such as an id, without judging them: the promise then does not cover them.",
     "keep_order": "Publish the rows in the table's order, which may reveal the secret.",
     "with_shares": "Publish the exact shares of each published column in protocol.json as well.",
-    "row_id": "A column that identifies rows: the draw of a row follows from it, not from the row's position.",
+    "row_id": "A column that identifies rows: the draw of a row follows from it, not from the row's position. The "
+    "owner's folder then lists who got what, for a release after this one.",
     "key_file": "With a row id: the owner's key (made by keygen), by which unchanged people get the same draw every "
     "time.",
     "seed": "For tests only: a release from a seed is not for publication.",
@@ -229,6 +234,8 @@ HELP: Mapping[str, str] = {
     "groups); several likewise. Default: values that many rows have.",
     "zeros": "A table of two values in each line, in the columns that they belong to, which nobody has together: no "
     "synthetic row ever has them. They become public. For several columns under a published model.",
+    "model_table": "A table of the same columns that any program made from these rows with pure differential privacy: "
+    "the model is fitted to it alone. Its ε is that of the design, and its labels are those of the domain file.",
     "design_noise": "The source of noise: own, or opendp (an extra package).",
     "table": "The table, where no other is named: a file, or with a query a database.",
     "query": "The rows of a database: select … from …",

@@ -84,6 +84,7 @@ class ReleaseSpec:
     robust: float | str | None = None
     composable: float | None = None
     known: Names = ()
+    after: Any = None
     average: float | None = None
     average_only: bool = False
     sees_secret: bool = False
@@ -112,6 +113,7 @@ class ReleaseSpec:
     domain: Any = None
     public_labels: Names = ()
     zeros: Any = None
+    model_table: Any = None
     design_noise: str = "own"
 
     table: Any = None
@@ -164,7 +166,7 @@ class ReleaseSpec:
     def require_columns(self) -> Self:
         """The spec itself, where it names what a design needs; else a refusal."""
         for role, columns in (("secret", self.secret), ("published", self.publish)):
-            if not columns:
+            if not columns and self.after is None:
                 raise ColumnError(f"at least one {role} column must be named; none was. Name one.")
         _ = self.promise_value
         check_model(self)
@@ -324,7 +326,7 @@ class ReleaseSpec:
     @cached_property
     def impossible_pairs(self) -> tuple[tuple[tuple[str, str], tuple[str, str]], ...]:
         """Pairs of a column and a value that nobody has together."""
-        from privacyfunnel.tables.coding.structural_zeros import read_zeros
+        from privacyfunnel.tables.coding.domain_file import read_zeros
 
         return read_zeros(Path(self.zeros)) if isinstance(self.zeros, str | Path) else tuple(self.zeros or ())
 

@@ -107,12 +107,9 @@ class BranchAndBound:
         queue.push(self.relaxation.roots(prices, deadline))
         closed, met = np.inf, [np.empty((0, prices.size))]
         seen, batches, stop = 0, 0, np.inf
-        highest, rose = -np.inf, 0
+        if WORK.is_clock:  # a bound may creep up without end
+            deadline = min(deadline, now() + SETTINGS.proofs.longest)
         while queue.size and seen < stop and now() <= deadline:
-            if queue.bound > highest:
-                highest, rose = queue.bound, seen
-            elif np.isinf(deadline) and seen - rose > SETTINGS.proofs.most_in_vain:
-                break
             boxes = queue.pop_batch()
             seen += len(boxes)
             WORK.boxes += len(boxes)

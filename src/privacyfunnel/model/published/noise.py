@@ -58,6 +58,16 @@ class OwnNoise:
 
 
 @dataclass(frozen=True, slots=True)
+class NoNoise:
+    """Nothing is added to counts that are differentially private already; they are smoothed as if there were little."""
+
+    rate: Fraction = Fraction(1)
+
+    def draw(self, count: int) -> list[int]:
+        return [0] * count
+
+
+@dataclass(frozen=True, slots=True)
 class OpenDPNoise:
     """OpenDP's sampler, whose scale is a float: the rate is that of the float, and never larger than was asked."""
 

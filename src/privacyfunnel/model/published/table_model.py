@@ -24,8 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacyfunnel.arrays import BoolArray, FloatArray, IntArray
-from privacyfunnel.errors import DistributionError
+from privacyfunnel.errors import DistributionError, SizeError
+from privacyfunnel.model.each_secret import stack_joints
 from privacyfunnel.model.joint import Attribute, Joint
+from privacyfunnel.model.promise_base import Promise
 from privacyfunnel.model.published.noise import noise_sum, noise_variance
 from privacyfunnel.names import OTHER, unique_label
 
@@ -69,6 +71,29 @@ class PublishedModel:
         for group in self.groups:
             called.append(group[0] if len(group) == 1 else unique_label(OTHER, [*taken, *called]))
         return tuple(called)
+
+    @property
+    def base(self) -> PublishedModel:
+        """The model that counts were made into; itself, unless it is that of a release after others."""
+        return self
+
+    @property
+    def weights_by_input(self) -> NDArray[Any]:
+        """p̃ up to scale, a row per secret and a column per input, where inputs are listed."""
+        raise SizeError("A joint distribution lists all values of a model; this one has too many. Draw from it.")
+
+    @property
+    def unit(self) -> int:
+        """What its weights are times those of the base."""
+        return 1
+
+    def bind_promise(self, promise: Promise) -> Promise:
+        """The promise as it is checked at this model, of records and of what was published before them."""
+        return promise
+
+    def joint(self, attributes: tuple[Attribute, ...], combos: IntArray, secret_name: str) -> Joint:
+        """p̃ over these values."""
+        raise SizeError("A joint distribution lists all values of a model; this one has too many. Draw from it.")
 
     @property
     def pooled(self) -> tuple[str, ...]:
@@ -166,8 +191,11 @@ class TableModel(PublishedModel):
         """The variance of the noise in all its counts; infinite where they are not stated."""
         return math.inf if self.counts is None else float(self.counts.variance.sum())
 
+    @property
+    def weights_by_input(self) -> NDArray[Any]:
+        return self.weights
+
     def joint(self, attributes: tuple[Attribute, ...], combos: IntArray, secret_name: str) -> Joint:
-        """p̃ over these values."""
         return Joint(self.weights, self.secrets, attributes, combos, secret_name)
 
     def to_json(self) -> dict[str, Any]:
@@ -296,3 +324,65 @@ class LabelTests:
         if columns.any():
             rows |= occurs[0] & (noisy[:, columns].sum(axis=1) >= self.threshold(int(columns.sum())))
         return rows, columns
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class EachModel(PublishedModel):
+    """p̃(s_j, x) of every secret column, over the same values; ε, δ and the noise are those of all tables together."""
+
+    parts: Mapping[str, TableModel]  # by column
+
+    @classmethod
+    def of_parts(cls, parts: Mapping[str, TableModel]) -> EachModel:
+        """The model that these are together."""
+        first = next(iter(parts.values()))
+        return cls(
+            groups=(),
+            rest=None,
+            rows=first.rows,
+            epsilon=sum((part.epsilon for part in parts.values()), Fraction(0)),
+            delta=sum((part.delta for part in parts.values()), Fraction(0)),
+            total=first.total,
+            parts=parts,
+        )
+
+    def __post_init__(self) -> None:
+        parts = self.parts.values()
+        if len(parts) < 2 or {(part.rows, part.total) for part in parts} != {(self.rows, self.total)}:
+            raise DistributionError("The tables of several secrets must be of the same rows and ε; these are not.")
+        if len({part.weights.shape[1] for part in parts}) > 1:
+            raise DistributionError("The tables of several secrets must have the same values; these do not.")
+        if sum(part.epsilon for part in parts) != self.epsilon or sum(part.delta for part in parts) != self.delta:
+            raise DistributionError("The ε and δ of several tables must add up to the model's; they do not.")
+        if not self.epsilon < self.total:
+            raise DistributionError("The ε of a model must be a part of the whole ε; it is not.")
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        return tuple(f"{column} = {label}" for column, part in self.parts.items() for label in part.secrets)
+
+    @property
+    def pooled(self) -> tuple[str, ...]:
+        return tuple(f"{column} = {label}" for column, part in self.parts.items() for label in part.pooled)
+
+    @property
+    def weights_by_input(self) -> NDArray[Any]:
+        return np.vstack([part.weights for part in self.parts.values()])
+
+    def joint(self, attributes: tuple[Attribute, ...], combos: IntArray, secret_name: str) -> Joint:
+        return stack_joints({column: part.joint(attributes, combos, column) for column, part in self.parts.items()})
+
+    def to_json(self) -> dict[str, Any]:
+        facts = super().to_json()
+        del facts["secrets"], facts["rest"]
+        return {**facts, "each": [part.to_json() for part in self.parts.values()]}
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any], columns: tuple[str, ...]) -> EachModel:
+        """The model that a protocol file states, a table for each of these secret columns."""
+        if len(columns) != len(content["each"]):
+            raise DistributionError("A model must have a table for each secret column; this one has not.")
+        made = cls.of_parts(dict(zip(columns, map(TableModel.from_json, content["each"]), strict=True)))
+        if {**made.to_json(), "each": None} != {**content, "each": None}:
+            raise DistributionError("The ε, δ and rows of several tables must be those of the model; they are not.")
+        return made

@@ -91,6 +91,7 @@ class Entry:
     noise: str = ""  # the ε of the noise in its counts, as a fraction, where its design is private
     salt: str = ""  # with which its columns were keyed, where it came from another ledger
     beside: Mapping[str, Fingerprints] = field(default_factory=dict)  # the same, under salts of merged ledgers
+    after: tuple[str, ...] = ()  # the digests of releases that its promise covers too, the first one first
     name: str = field(default_factory=lambda: secrets.token_hex(8))
 
     def has_same_rows(self, other: Entry) -> bool:
@@ -114,8 +115,13 @@ class Entry:
     def repeats(self, other: Entry) -> bool:
         """Whether both are of the same rows and about the same secret, whatever its name, or have a column of it.
 
-        Rows that are drawn alike are none that were drawn twice.
+        Rows that are drawn alike are none that were drawn twice, and a promise about several releases covers them. Two
+        releases after the same one are of the same people.
         """
+        if self.digest in other.after or other.digest in self.after:
+            return False
+        if self.after[-1:] == other.after[-1:] != () and self.digest != other.digest:
+            return self.state in {BEGUN, FINISHED} and self.for_publication and other.for_publication
         return self.counts_with(other) and self._shares_secret(other) and not self.draws_alike(other)
 
     def _shares_secret(self, other: Entry) -> bool:
@@ -163,12 +169,13 @@ class Entry:
 
     def to_json(self) -> dict[str, Any]:
         content = {**asdict(self), "order": None if self.order is None else self.order.hex()}
-        return {name: held for name, held in content.items() if held or name not in {"salt", "beside"}}
+        return {name: held for name, held in content.items() if held or name not in {"salt", "beside", "after"}}
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Entry:
         order = content["order"]
         lists: dict[str, Any] = {name: tuple(map(str, content[name])) for name in ("secret", "publish")}
+        lists["after"] = tuple(map(str, content.get("after", ())))
         lists["columns"] = _read_marks(content["columns"])
         lists["beside"] = {str(salt): _read_marks(marks) for salt, marks in content.get("beside", {}).items()}
         entry = cls(**{**content, **lists, "order": None if order is None else bytes.fromhex(order)})
@@ -246,7 +253,8 @@ class Ledger:
     def other_releases(self, mine: Entry) -> list[Entry]:
         """The releases of the same rows elsewhere; one in the same place is replaced."""
         known = self._resolve_entries(self.entries())
-        return [entry for entry in known if not entry.shares_place(mine) and entry.counts_with(mine)]
+        elsewhere = (entry for entry in known if not entry.shares_place(mine))
+        return [entry for entry in elsewhere if entry.counts_with(mine) or entry.repeats(mine)]
 
     def record_noise(self, mine: Entry, *, refuse: RefusalFactory | None) -> tuple[Entry, ...]:
         """Remember that noise is about to be drawn for these rows; the times it was drawn before.

@@ -1,4 +1,10 @@
-"""A second release of the same rows: noticed, refused unless it is wanted, and said in numbers what both give away."""
+"""A second release of the same rows: noticed, refused unless it is wanted, and said in numbers what both give away.
+
+Accounts say for each group of people and each secret what was promised, spent and is left of ε. Releases count together
+where they are of the same rows, or where one was made after the other. A release after others promises one ε for all of
+them; releases with a limit A add up (docs/theory.md, Theorems 77 and 78); a kept key draws people once. Nothing bounds
+what others say together.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +14,28 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from privacyfunnel.errors import InputError, LedgerError, ParameterError
 from privacyfunnel.formatting import format_epsilon
 from privacyfunnel.hints import hint
+from privacyfunnel.mechanisms.after_model import AfterModel
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.published.noisy_counts import check_design_epsilon
+from privacyfunnel.names import format_names
 from privacyfunnel.release.findings.composition_leakage import ReleaseComposition, compose_releases
 from privacyfunnel.release.ledger.column_fingerprints import SALT, column_fingerprints
-from privacyfunnel.release.ledger.ledger_file import MOST_TEXT, NOTHING, Entry, Ledger, early_entry, protocol_digest
+from privacyfunnel.release.ledger.ledger_file import (
+    BEGUN,
+    FINISHED,
+    MOST_TEXT,
+    NOISE,
+    NOTHING,
+    Entry,
+    Ledger,
+    early_entry,
+    protocol_digest,
+)
 
 if TYPE_CHECKING:
     from privacyfunnel.release.row_sampler import RowSampler
@@ -120,6 +138,7 @@ def make_entry(
         promise=f"{sealed.promise.name} ε = {sealed.total_epsilon:g}{'' if limit is None else f', A = {limit:g}'}",
         order=outgoing.order_key,
         for_publication=sealed.for_publication and spec.seed is None and not trial,
+        after=sealed.model.files if isinstance(sealed.model, AfterModel) else (),
         drawn="" if key is None or row_id is None else key.mark(salt[:SALT], sealed.digest, row_id),
     )
 
@@ -161,21 +180,21 @@ def assess_repeats(
     """What the releases that the ledger knows of these rows say together with this one; `bins` are the secret's."""
     repeats = tuple(entry for entry in others if entry.repeats(mine))
     alike = tuple(entry for entry in others if entry.draws_alike(mine))
-    rest = tuple(entry for entry in others if entry not in (*repeats, *alike))
+    rest = tuple(entry for entry in others if entry not in (*repeats, *alike) and entry.digest not in mine.after)
     found, unknown, at_most = None, "", None
     if repeats and not outgoing.bound_table.has_secret:
         unknown = outgoing.bound_table.unmeasured or f"these rows do not carry {' & '.join(mine.secret)}."
     elif repeats:
         try:
-            protocols = [("this release", outgoing.sealed), *(_load_protocol(entry) for entry in repeats)]
-            at_most = _add_composable([sealed for _, sealed in protocols])
+            protocols = [("this release", outgoing.sealed), *(load_protocol(entry) for entry in repeats)]
+            at_most = add_composable([sealed for _, sealed in protocols])
             found = compose_releases(protocols, outgoing.bound_table.encoding.table, bins, merges)
         except InputError as error:
             unknown = error.sentence
     return LedgerReport(ledger, repeats, rest, found, unknown, alike=alike, at_most=at_most)
 
 
-def _add_composable(releases: Sequence[SealedProtocol]) -> float | None:
+def add_composable(releases: Sequence[SealedProtocol]) -> float | None:
     """ε of the first, A of every other, and all noise (docs/theory.md, Theorem 77); None where one has no A."""
     limits = [sealed.promise.composable for sealed in releases[1:]]
     if None in limits:
@@ -200,7 +219,8 @@ def concurrent_release_error(repeats: Sequence[Entry]) -> LedgerError:
     )
 
 
-def _load_protocol(entry: Entry) -> tuple[str, SealedProtocol]:
+def load_protocol(entry: Entry) -> tuple[str, SealedProtocol]:
+    """The protocol of a release, and what it is called."""
     name = f"the protocol of '{entry.table}'"
     if entry.protocol is not None:
         return name, SealedProtocol.from_text(entry.protocol, name)
@@ -270,3 +290,91 @@ def noise_statement(before: Sequence[Entry], now: str | float) -> str:
         f"'{before[-1].protocol_file}'. Each design draws noise for the counts, which anybody who saw its files can "
         f"average: with this one they spend ε = {format_epsilon(float(spent))} together."
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What releases of some people say together about one secret."""
+
+    secret: tuple[str, ...]
+    rows: int  # of the latest release
+    releases: tuple[str, ...]  # their files
+    promised: float | None  # ε of all together; None where nothing bounds it
+    spent: float | None  # of that, by the certificates, with noise that was drawn
+    noise: float  # ε of designs that were never released, which counts besides
+    how: str
+
+    @property
+    def left(self) -> float | None:
+        """What a release after the last may still use without a larger ε."""
+        return None if self.promised is None or self.spent is None else max(0.0, self.promised - self.spent)
+
+    @property
+    def text(self) -> str:
+        """In a sentence."""
+        several = f"{len(self.releases)} releases" if len(self.releases) > 1 else "one release"
+        said = f"{' & '.join(self.secret)}, {self.rows:,} rows, {several}: "
+        if self.promised is None or self.spent is None or self.left is None:
+            said += f"no bound. {self.how}"
+        else:
+            promised, spent = format_epsilon(self.promised), format_epsilon(self.spent)
+            said += f"ε = {promised} promised, {spent} spent, {self.left:.3g} left. {self.how}"
+        besides = f" Designs that were not released drew noise of ε = {format_epsilon(self.noise)} besides."
+        return said + (besides if self.noise else "")
+
+    def to_dict(self) -> dict[str, Any]:
+        """As one object of JSON; what nothing bounds is null."""
+        return {
+            "secret": list(self.secret),
+            "rows": self.rows,
+            "releases": list(self.releases),
+            "promised": self.promised,
+            "spent": self.spent,
+            "left": self.left,
+            "noise": self.noise,
+            "how": self.how,
+        }
+
+
+def list_accounts(entries: Sequence[Entry]) -> tuple[Account, ...]:
+    """An account for each group of releases that count together, in the order of the latest."""
+    groups: list[list[Entry]] = []
+    for entry in entries:
+        if entry.state in {BEGUN, FINISHED} and entry.for_publication:
+            mine = [group for group in groups if any(_counts_together(entry, other) for other in group)]
+            groups = [group for group in groups if group not in mine]
+            groups.append([*(other for group in mine for other in group), entry])
+    return tuple(_account(group, entries) for group in groups)
+
+
+def _counts_together(one: Entry, other: Entry) -> bool:
+    follows = one.digest in other.after or other.digest in one.after
+    return follows or one.repeats(other) or other.repeats(one) or one.draws_alike(other)
+
+
+def _account(group: Sequence[Entry], entries: Sequence[Entry]) -> Account:
+    last, files = group[-1], {entry.protocol_file for entry in group}
+    designs = [e for e in entries if e.state == NOISE and e.has_same_rows(last) and e.protocol_file not in files]
+    noise = float(sum(Fraction(entry.noise) for entry in designs))
+    promised, spent, how = _sum_up(group)
+    return Account(last.secret, last.rows, tuple(entry.table for entry in group), promised, spent, noise, how)
+
+
+def _sum_up(group: Sequence[Entry]) -> tuple[float | None, float | None, str]:
+    """ε promised and spent by releases together, and why it is that much."""
+    last = group[-1]
+    try:
+        sealed = [load_protocol(entry)[1] for entry in group]
+    except InputError as error:
+        return None, None, f"A protocol cannot be read: {error.sentence}"
+    if all(entry.digest in last.after for entry in group[:-1]):
+        how = "The promise of the last covers all." if len(group) > 1 else "The promise of the one."
+        return sealed[-1].total_epsilon, sealed[-1].certified_total, how
+    if all(entry.draws_alike(last) for entry in group):
+        how = "One key: whoever did not change was drawn once; nothing bounds what is said of the others."
+        return sealed[-1].total_epsilon, sealed[-1].certified_total, how
+    sums = [total for i in range(len(sealed)) if (total := add_composable([sealed[i], *sealed[:i], *sealed[i + 1 :]]))]
+    if sums:
+        return min(sums), min(sums), "Each adds its limit A to one of them."
+    names = format_names([entry.table for entry in group])
+    return None, None, f"They were made independently of each other: {names}."

@@ -7,6 +7,7 @@ from a table. A draft quotes the table: its owner must remove every label that i
 
 from __future__ import annotations
 
+import csv
 import itertools
 import json
 import math
@@ -35,6 +36,7 @@ from privacyfunnel.tables.readers.formats import Table
 
 MOST_DRAFT_LABELS = 1000  # of a column in a draft
 MOST_LABELS_OF_ONE = 20  # labels that may each be held by one row: small tables have such columns
+Value = tuple[str, str]  # a column and one of its labels
 FORMAT = "privacyfunnel domain"
 VERSION = 1
 MOST_COMBINATIONS = 1 << 14  # of the labels of several columns: all of them are inputs, whether they occur or not
@@ -227,3 +229,26 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _reject_constant(name: str) -> float:
     raise ValueError(name)
+
+
+def read_zeros(path: Path) -> tuple[tuple[Value, Value], ...]:
+    """The pairs of values that a table calls impossible: two in each line, in the columns that they belong to."""
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            lines = list(csv.reader(file))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise TableError(f"'{path}' must be a CSV file in UTF-8 of impossible combinations; {error}.") from None
+    found = []
+    for number, line in enumerate(lines[1:], 2):
+        named = [(name, entry) for name, entry in zip(lines[0], line, strict=False) if entry.strip()]
+        if not any(map(str.strip, line)):
+            continue
+        if len(named) != 2:
+            raise TableError(
+                f"'{path}' must name two values in each line, in the columns they belong to; line {number} names "
+                f"{len(named)}. Say by two values what nobody has together."
+            )
+        found.append((named[0], named[1]))
+    if not found:
+        raise TableError(f"'{path}' must name impossible combinations below the names of columns; it names none.")
+    return tuple(found)
