@@ -8,9 +8,10 @@ counts is drawn as often. Printed for the shares of single columns and 95 % inte
 average and for the least covered value; the root mean square error and half the mean width in points; the part of the
 weight that rows have, where noisy counts have the rest; how often intervals for the coefficients of a linear regression
 hold, of the number of each label's place in one column on the labels of the others (of one column: on nothing), and how
-many are refused; and the shares by maximum likelihood, which is the default for few combinations only. A value whose
-interval covers 95 % is seen to do so in 95 % ± 1.96 √(.05 · .95 / n) of n draws; the least of forty comes out near .92
-at 400. LOW marks a least value that 95 % would give once in a thousand tables.
+many are refused. Real or synthetic rows, which three and more columns become under a model, are drawn and estimated
+WIDE_DRAWS times as a user would. A value whose interval covers 95 % is seen to do so in 95 % ± 1.96 √(.05 · .95 / n) of
+n draws; the least of forty comes out near .92 at 400. LOW marks a least value that 95 % would give once in a
+thousand tables.
 """
 
 import sys
@@ -26,6 +27,7 @@ from scipy.stats import binom
 from privacyfunnel.arrays import FloatArray, IntArray, dense
 from privacyfunnel.audits.matched_table import MatchedTable
 from privacyfunnel.errors import PrivacyFunnelError
+from privacyfunnel.estimation import estimate
 from privacyfunnel.estimation.identification import RowSpace, identify
 from privacyfunnel.estimation.linear import LinearEstimator, NoisyShares
 from privacyfunnel.estimation.observation import ChannelModel, normalise
@@ -34,14 +36,15 @@ from privacyfunnel.estimation.regression import ListedSums, solve_regression
 from privacyfunnel.estimation.share_estimates import EstimationSettings, Fit, default_method
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.published.table_model import TableModel
+from privacyfunnel.release.apply import apply
 from privacyfunnel.release.design import design
 from privacyfunnel.spec import ReleaseSpec
 from privacyfunnel.tables.readers.adult import write_adult_csv
 from privacyfunnel.tables.readers.eager_frames import FrameTable
 
-DRAWS, LIKELY_DRAWS = 400, 20
+DRAWS, FEWER_DRAWS, MANY = 400, 100, 150  # fewer above so many combinations, whose matrices take long
+WIDE_DRAWS = 40
 RARELY = 1e-3
-MOST_LIKELY = 150  # combinations up to which maximum likelihood is compared: its profiles take seconds
 SECRET = "income"
 TABLES = (
     (("education",), 6000),
@@ -70,8 +73,7 @@ class Case:
     own: IntArray
 
     @classmethod
-    def design(cls, people: pl.DataFrame, spec: ReleaseSpec) -> "Case":
-        sealed = design(people, spec)
+    def match(cls, people: pl.DataFrame, sealed: SealedProtocol) -> "Case":
         reading = OutputReader.from_protocol(sealed)
         joint = MatchedTable.match(FrameTable.from_native(people), sealed, ()).joint
         place = {labels: i for i, labels in enumerate(reading.values)}
@@ -90,7 +92,7 @@ class Case:
         near = model.weights.sum(axis=0).astype(np.float64)
         return NoisyShares.from_counts(noisy, variance.sum(axis=0), near, model.rows, complete=model.rest is None)
 
-    def measure(self, columns: tuple[str, ...], method: str | None, draws: int) -> str:
+    def measure(self, columns: tuple[str, ...], draws: int) -> str:
         """How often intervals for the shares of each column hold, as a piece of a line."""
         model, rng = self.reading.model, np.random.default_rng(0)
         assert isinstance(model, ChannelModel)
@@ -101,8 +103,8 @@ class Case:
         held, off, wide, rows = [], [], [], []
         for _ in range(draws):
             seen = model.observe(rng.multinomial(self.own, chances).sum(axis=0))
-            noisy = None if method else self.redraw_counts(rng)
-            settings = EstimationSettings(method or default_method(model, noisy))
+            noisy = self.redraw_counts(rng)
+            settings = EstimationSettings(default_method(model, noisy))
             told = known | (noisy is not None)
             shares = Fit.from_observed(model, space, seen, settings, noisy).shares(functions, told)
             held.append((shares.lower <= truth + 1e-9) & (truth <= shares.upper + 1e-9))
@@ -112,14 +114,8 @@ class Case:
         random = np.mean(wide, axis=0) > 1e-9
         if not random.any():
             return "told exactly"
-        covered: FloatArray = np.mean(held, axis=0)[random]
-        error = 100 * float(np.sqrt(np.mean(np.square(off)[:, random])))
-        chance = binom.cdf(round(covered.min() * draws), draws, 0.95) * len(covered)
-        low = " LOW" if chance < RARELY else ""
-        return (
-            f"{settings.method:<6} {covered.mean():.3f} (least {covered.min():.3f} of {len(covered)}{low})  "
-            f"error {error:6.3f}  ± {50 * float(np.mean(wide)):6.3f}  rows {float(np.mean(rows)):.2f}"
-        )
+        told_by = format_coverage(settings.method, np.array(held)[:, random], np.array(off)[:, random], np.array(wide))
+        return f"{told_by}  rows {float(np.mean(rows)):.2f}"
 
     def measure_regression(self, columns: tuple[str, ...], draws: int) -> str:
         """The same for the coefficients of a regression."""
@@ -147,25 +143,59 @@ class Case:
         return f"regression {covered.mean():.3f} (least {covered.min():.3f}, {refused} refused)"
 
 
+def format_coverage(method: str, held: FloatArray, off: FloatArray, wide: FloatArray) -> str:
+    """Mean and least coverage, error and half the width of intervals, in points."""
+    draws, covered = len(held), held.mean(axis=0)
+    chance = binom.cdf(round(covered.min() * draws), draws, 0.95) * len(covered)
+    low = " LOW" if chance < RARELY else ""
+    return (
+        f"{method:<6} {covered.mean():.3f} (least {covered.min():.3f} of {len(covered)}{low})  "
+        f"error {100 * float(np.sqrt(np.mean(off**2))):6.3f}  ± {50 * float(np.mean(wide)):6.3f}"
+    )
+
+
+def measure_wide(people: pl.DataFrame, sealed: SealedProtocol) -> str:
+    """The same for real and synthetic rows."""
+    held, off, wide = [], [], []
+    for seed in range(WIDE_DRAWS):
+        rows = apply(sealed, people, ReleaseSpec(seed=seed, unknown="blur", accept_drift=True)).table
+        cells = [(table.columns[0], cell) for table in estimate(sealed, rows) for cell in table]
+        named = {name: [cell.labels[0] for column, cell in cells if column == name] for name in people.columns}
+        truth = [share_of(people[name], cell.labels[0], named[name]) for name, cell in cells]
+        held.append([cell.lower - 1e-9 <= t <= cell.upper + 1e-9 for (_, cell), t in zip(cells, truth, strict=True)])
+        off.append([(cell.share or 0.0) - t for (_, cell), t in zip(cells, truth, strict=True)])
+        wide.append([cell.upper - cell.lower for _, cell in cells])
+    return format_coverage("wide", np.array(held), np.array(off), np.array(wide))
+
+
+def share_of(column: pl.Series, label: str, named: list[str]) -> float:
+    """The share of a label, or of all that are not named where they were merged."""
+    text = column.cast(pl.String)
+    found = text == label if (text == label).any() else ~text.is_in(named)
+    return float(found.sum()) / len(found)
+
+
 def print_case(people: pl.DataFrame, secret: str, publish: tuple[str, ...], name: str, asked: dict[str, Any]) -> None:
     """A line for one mechanism."""
     spec = ReleaseSpec(secret=secret, publish=publish, seed=1, **asked)
     start = f"   {' × '.join(publish):<38} n {len(people):>6} {name:<12} {spec.prior:<6} ε {spec.epsilon:<4g}"
     try:
-        case = Case.design(people.select(secret, *publish), spec)
+        sealed = design(people.select(secret, *publish), spec)
     except PrivacyFunnelError as error:
         print(f"{start} refused: {str(error)[:70]}", flush=True)
         return
-    line = f"{start} {len(case.own):>4}  {case.measure(publish, None, DRAWS)}"
-    line += f"  {case.measure_regression(publish, DRAWS)}"
-    if len(case.own) <= MOST_LIKELY and case.sealed.model is None:
-        line += f"   |  {case.measure(publish, 'ml', LIKELY_DRAWS)}"
-    print(line, flush=True)
+    if not sealed.mechanism.lists_inputs:
+        print(f"{start}   {measure_wide(people.select(secret, *publish), sealed)}", flush=True)
+        return
+    case = Case.match(people.select(secret, *publish), sealed)
+    draws = DRAWS if len(case.own) <= MANY else FEWER_DRAWS
+    line = f"{start} {len(case.own):>4}  {case.measure(publish, draws)}"
+    print(f"{line}  {case.measure_regression(publish, draws)}", flush=True)
 
 
 def main(words: list[str] | None = None) -> None:
     """Print the coverage on Adult, or on the table that is named."""
-    print(f"   95 % intervals of shares, {DRAWS} draws; combinations; default, and maximum likelihood ({LIKELY_DRAWS})")
+    print(f"   95 % intervals of shares and coefficients; {DRAWS} draws, {FEWER_DRAWS} above {MANY} combinations")
     if words:
         people, secret = pl.read_csv(words[0]), words[1]
         tables = [(tuple(words[2].split(",")), len(people))]

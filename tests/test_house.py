@@ -19,10 +19,10 @@ PARTICIPLES = 0.05  # of all functions
 OPTIONS_OUTSIDE_CLI = 0
 EXCUSES_IN_TESTS = 19
 LINES_OF_A_FILE = 450
-LINES, FILES = 57_550, 300  # of src
+LINES, FILES = 58_700, 300  # of src
 ENGINE_LINES, ENGINE_FILES = 7_950, 37
 LONGEST_IMPORT_CHAIN = 30
-FILES_ENTERED, PACKAGE_CHANGES, PROBLEMS_SOLVED = 130, 640, 1  # by one default release with all its pages
+FILES_ENTERED, PACKAGE_CHANGES, PROBLEMS_SOLVED = 130, 660, 1  # by one default release with all its pages
 LONG_FILES = {
     "benchmarks/ablation.py",
 }  # to split

@@ -2,12 +2,16 @@
 
 import json
 import math
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 
 import numpy as np
+import polars as pl
 import pytest
 
+from privacyfunnel import sanitise
+from privacyfunnel.designs.curve import curve
 from privacyfunnel.designs.optimal.optimum import optimal
 from privacyfunnel.errors import GuaranteeError, ParameterError
 from privacyfunnel.mechanisms.certificate import promise_from_json, promise_to_json
@@ -20,6 +24,7 @@ from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import ALIP, LDP, LIP, find_promise
 from privacyfunnel.model.protocols.channel_protocol import Protocol
 from privacyfunnel.model.uses.linear_use import Values
+from privacyfunnel.spec import ReleaseSpec
 from tests.enumeration import best_over_posteriors
 
 PAIRS = ["a & x", "a & y", "b & x", "b & y"]
@@ -179,3 +184,30 @@ def test_the_whole_leak_is_that_of_its_definition() -> None:
     first, second = leak_profiles(seal(Protocol(np.eye(2)), Each(0.7), both).mechanism, Each(0.7), both)
     assert (first.secret, first.security, first.after) == ("first", Fraction(1), Fraction(1, 2))
     assert (second.pair, second.security, second.after) == (("x", "y"), Fraction(1, 2), Fraction(3, 4))
+
+
+def test_a_curve_of_several_secrets_is_about_each_and_of_one_made_of_both_about_both() -> None:
+    rng = np.random.default_rng(3)
+    one, other = rng.integers(0, 2, 400), rng.integers(0, 2, 400)
+    rows = pl.DataFrame(
+        {"a": one.astype(str), "b": other.astype(str), "x": ((one ^ other) + rng.integers(0, 2, 400)).astype(str)}
+    )
+    each, both = (
+        curve(rows, secret=secret, publish="x", epsilons=[0.05], methods=["optimal"])
+        for secret in (["a", "b"], [["a", "b"]])
+    )
+    assert (each.points[0].utility or 0) > 3 * (both.points[0].utility or 0)  # whether they agree is not promised
+
+
+def test_the_model_of_secrets_with_unlike_epsilons_leaves_something_of_each() -> None:
+    """It took up to half of the largest, and was refused after its noise was drawn."""
+    rng = np.random.default_rng(4)
+    columns = {name: rng.choice(list("uv"), 8000) for name in ("a", "b", "x")}
+    spec = ReleaseSpec(secret={"a": 0.3, "b": 3.0}, publish="x", seed=1, anyway=True)
+    for public in ((), ("a", "b", "x")):
+        found = sanitise(pl.DataFrame(columns), replace(spec, public_labels=public)).sealed
+        assert found.model is not None
+        assert float(found.model.epsilon) <= 0.15
+        assert found.secret_sizes == {"a": 0.3, "b": 3.0}
+    with pytest.raises(ParameterError, match=r"part of the whole ε = 0\.3"):
+        sanitise(pl.DataFrame(columns), replace(spec, design_epsilon=0.4))

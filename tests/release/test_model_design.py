@@ -207,7 +207,7 @@ def test_what_does_not_go_with_a_model_is_refused() -> None:
         (people(), {"merge_rare": {"illness": 10}}, "Rare values of the secret are one group"),
         (people(rows=200), {}, "no values of 'town' have enough rows"),
         (people(rows=40), {"domain": DOMAIN}, "40 rows are too few for a model of 15 pairs"),
-        (many, {"domain": wide}, "all values of the secret are rare, or all but one"),
+        (many, {"domain": wide}, "all values of illness are rare, or all but one"),
     )
     for frame, more, sentence in rows:
         with pytest.raises(ParameterError, match=sentence) as error:

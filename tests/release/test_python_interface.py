@@ -187,3 +187,16 @@ def test_text_of_pandas_is_read_where_pyarrow_is_missing(monkeypatch: pytest.Mon
     monkeypatch.setattr("narwhals.stable.v2.Series.to_polars", refuse, raising=False)
     monkeypatch.setattr("narwhals.Series.to_polars", refuse)
     assert pf.Joint.from_table(pd.DataFrame(PEOPLE), secret="ill", publish="town").total == N
+
+
+@pytest.mark.parametrize("kind", ["pandas", "pyarrow", "polars"])
+def test_answers_are_frames_of_the_kind_that_came(kind: str) -> None:
+    rows = pl.DataFrame({"job": ["a", "b", "b", "a"] * 200, "town": ["u", "v", "u", "w"] * 200})
+    frame = {"pandas": rows.to_pandas, "pyarrow": rows.to_arrow, "polars": rows.clone}[kind]()
+    release = pf.sanitise(frame, secret="job", publish="town", epsilon=0.5, prior="table")
+    found = release.estimate()
+    regression = release.regress("town=u ~ ", target="table")
+    for answer in (found.to_frame(), found.to_tidy(), found.changes_since(found), release.posterior().to_frame()):
+        assert type(answer) is type(frame)
+    assert type(regression.to_frame()) is type(frame)
+    assert type(found.to_pandas()).__module__.startswith("pandas")

@@ -41,18 +41,18 @@ def test_a_scan_writes_a_domain_that_holds_the_table_and_no_ids(people: Path, tm
     target = tmp_path / "domain.json"
     done = run("scan", people, "--secret", "illness", "--domain", target)
     assert done.returncode == 0, done.stderr
-    assert "it must list what anybody might know" in done.stdout
+    assert "list what anybody could know" in done.stdout
     assert "Not listed, since their labels would quote persons: id." in done.stdout
     content = json.loads(target.read_text(encoding="utf-8"))
     assert content["columns"] == {
         "illness": {"labels": ["flu", "none"], "missing": False},
         "town": {"labels": ["Bruges", "Ghent"], "missing": True},
-        "age": {"bins": [20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0], "missing": False},
+        "age": {"bins": [30.0, 40.0, 50.0, 60.0, 70.0], "missing": False},
     }
     domain = read_domain(target)
     assert domain_from_text(domain.to_text()).codings == domain.codings
     counted = domain.encode(open_table(people), secret=["illness"], publish=["town", "age"]).contingency
-    assert counted.weights.shape == (2, 3 * 8)  # all combinations, whether they occur or not
+    assert counted.weights.shape == (2, 3 * 6)  # all combinations, whether they occur or not
     assert counted.weights.sum() == 124
     refused(["scan", people, "--secret", "illness", "--domain", target], "OutputError", "--force")
 

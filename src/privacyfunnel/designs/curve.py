@@ -26,6 +26,7 @@ from privacyfunnel.designs import methods as room
 from privacyfunnel.designs.methods import Effort, Options
 from privacyfunnel.errors import GuaranteeError, ParameterError, SizeError
 from privacyfunnel.formatting import ShowsFacts
+from privacyfunnel.model.each_secret import Each
 from privacyfunnel.model.information import entropy
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
@@ -90,7 +91,7 @@ def curve(
     joint: Any,
     promise: str | Promise = "lip",
     *,
-    secret: str | Sequence[str] = (),
+    secret: str | Sequence[str | Sequence[str]] = (),
     publish: str | Sequence[str] = (),
     epsilons: Sequence[float] = EPSILONS,
     methods: Sequence[str] = (),
@@ -104,7 +105,8 @@ def curve(
 ) -> Curve:
     """Utility and bound of every method at every ε; with `sees_secret` also of the best that looks at the secret.
 
-    Of a `Joint`, or of a frame with the columns that are named as secret and published.
+    Of a `Joint`, or of a frame with the columns that are named as secret and published. Several secrets, `["a", "b"]`,
+    are promised each by itself; `[["a", "b"]]` are one secret.
 
     For another `use` than information, value and bound are in its own unit, and the methods those that follow it.
 
@@ -118,9 +120,15 @@ def curve(
 
     if not epsilons:
         raise ParameterError("a curve needs at least one ε; there is none. Name some, such as 0.5,1,2.")
+    single: list[str] = []
     if not isinstance(joint, Joint):
-        joint = Joint.from_table(joint, secret=secret, publish=publish)
+        names = [secret] if isinstance(secret, str) else list(secret)
+        single = [at for at in names if isinstance(at, str)]
+        columns = single or [at for group in names for at in group]
+        joint = Joint.from_table(joint, secret=columns, publish=publish)
     like = promise_called(promise, 1.0) if isinstance(promise, str) else promise
+    if len(single) > 1:
+        like = Each.of_columns(like, dict.fromkeys(single))
     use = resolve_use(use) or Information()
     use.refuse(joint)
     table = [room.find_method(name) for name in methods or default_methods(use)]

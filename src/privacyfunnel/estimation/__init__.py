@@ -17,15 +17,14 @@ expected_precision     the precision that a design will allow, for its owner
 """
 
 from privacyfunnel.estimation.imputation import (
-    Combined,
     Imputation,
     Posterior,
     choose_groups,
-    combine,
     impute,
     impute_file,
     posterior,
 )
+from privacyfunnel.estimation.intervals import Combined, combine
 from privacyfunnel.estimation.regression import Regression, regress
 from privacyfunnel.estimation.results import Cell, Estimates, ShareTable
 from privacyfunnel.estimation.tabulation import estimate

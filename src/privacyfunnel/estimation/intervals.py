@@ -12,12 +12,15 @@ case near the boundary, and covers at its level on both sides of it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from privacyfunnel.arrays import BoolArray, FloatArray, special
+from privacyfunnel.errors import ParameterError
 from privacyfunnel.estimation.observation import ChannelModel, Moments
 
 HALVINGS = 40  # of an interval for the end of an interval: a float has no more digits
@@ -98,3 +101,37 @@ def hoeffding_interval(
     r"""Hoeffding's :math:`\hat\theta \pm R \sqrt{\ln(2 / (1 - level)) / 2n}`: it holds for any number of rows."""
     half = ranges * np.sqrt(np.log(2 / (1 - level)) / (2 * rows))
     return np.clip(estimate - half, 0.0, 1.0), np.clip(estimate + half, 0.0, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Combined:
+    """A number estimated on each of m completed tables, combined by Rubin's rules."""
+
+    estimate: float
+    standard_error: float
+    lower: float
+    upper: float
+    degrees: float  # of Student's t
+
+
+def combine(estimates: ArrayLike, variances: ArrayLike = 0.0, *, level: float = 0.95) -> Combined:
+    r"""Rubin's rules: :math:`\bar Q = \frac1m \sum Q_i`, variance :math:`T = \bar U + (1 + \frac1m) B`.
+
+    `estimates` are :math:`Q_i`, `variances` what each completed table's own software says of :math:`Q_i`;
+    B is the variance between the estimates. For shares of the table itself, not of a population, leave `variances` at
+    0. The interval is Student's with :math:`\nu = (m - 1) (T / ((1 + \frac1m) B))^2` degrees of freedom.
+
+    >>> combine([1.0, 2.0, 3.0], 0.5).estimate
+    2.0
+    """
+    q = np.atleast_1d(np.asarray(estimates, dtype=np.float64))
+    m = len(q)
+    if m < 2:
+        raise ParameterError(f"Rubin's rules need at least 2 completed tables; there is {m}.")
+    within = float(np.mean(np.broadcast_to(np.asarray(variances, dtype=np.float64), q.shape)))
+    between = float(q.var(ddof=1))
+    total = within + (1 + 1 / m) * between
+    degrees = math.inf if between == 0 else (m - 1) * (total / ((1 + 1 / m) * between)) ** 2
+    half = float(special.stdtrit(degrees, (1 + level) / 2)) * math.sqrt(total)
+    centre = float(q.mean())
+    return Combined(centre, math.sqrt(total), centre - half, centre + half, degrees)

@@ -37,6 +37,7 @@ from privacyfunnel.mechanisms.decoy_slacks import can_list
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.names import validate_columns
 from privacyfunnel.release.published_table import PublishedTable
+from privacyfunnel.tables.readers.eager_frames import POLARS, convert_rows, frame_kind
 from privacyfunnel.tables.readers.table_files import open_source
 
 FAMILIES = ("linear", "logistic")
@@ -59,6 +60,7 @@ class Regression(ShowsFacts):
     terms: dict[str, Quantity]
     covariance: FloatArray  # of all terms, in their order
     notes: tuple[str, ...]
+    kind: str = POLARS  # of the frame that was given
 
     def __getitem__(self, term: str) -> Quantity:
         return self.terms[term]
@@ -69,15 +71,20 @@ class Regression(ShowsFacts):
         head = ("outcome", f"{self.outcome}, {self.family}, {whose}, {self.rows:,} rows, {100 * self.level:g} %")
         return [head, *((f"{name} ", said) for name, said in told), *(("note", note) for note in self.notes)]
 
-    def to_frame(self) -> pl.DataFrame:
-        """A line per term: estimate, standard error, interval."""
-        lines = [(name, q.value, q.standard_error, q.lower, q.upper) for name, q in self.terms.items()]
-        return pl.DataFrame(lines, schema=["term", "estimate", "standard_error", "from", "to"], orient="row")
+    def to_frame(self) -> Any:
+        """A line per term: estimate, standard error, interval; a frame of the kind that was given."""
+        return convert_rows(pl.DataFrame(self._lines()), self.kind)
+
+    def _lines(self) -> list[dict[str, Any]]:
+        return [
+            {"term": name, "estimate": q.value, "standard_error": q.standard_error, "from": q.lower, "to": q.upper}
+            for name, q in self.terms.items()
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
         kind = {name: getattr(self, name) for name in ("outcome", "family", "target", "level", "rows")}
-        return {**kind, "terms": self.to_frame().to_dicts(), "notes": list(self.notes)}
+        return {**kind, "terms": self._lines(), "notes": list(self.notes)}
 
 
 class Sums(Shape):
@@ -148,7 +155,7 @@ def regress(
     found = zip(terms, beta.tolist(), error.tolist(), strict=True)
     told = {term: Quantity(value, se, value - half * se, value + half * se) for term, value, se in found}
     named = outcome if label is None else f"{outcome}={label}"
-    return Regression(named, family, target, level, sums.rows, told, covariance, notes)
+    return Regression(named, family, target, level, sums.rows, told, covariance, notes, frame_kind(frame))
 
 
 def parse_formula(formula: str) -> tuple[str, str | None, list[str]]:
@@ -156,9 +163,11 @@ def parse_formula(formula: str) -> tuple[str, str | None, list[str]]:
 
     >>> parse_formula("visits=9+ ~ disease + plan")
     ('visits', '9+', ['disease', 'plan'])
+    >>> parse_formula("visits~disease+plan")
+    ('visits', None, ['disease', 'plan'])
     """
     left, tilde, right = formula.partition("~")
-    names = [name.strip() for name in right.split(" + ")] if right.strip() else []
+    names = [name.strip() for name in right.split(" + " if " + " in right else "+")] if right.strip() else []
     column, _, label = (part.strip() for part in left.partition("="))
     if not tilde or not column or not all(names) or column in names or len(set(names)) < len(names):
         raise ParameterError(f"A formula reads 'outcome ~ column + column', each once; it reads '{formula}'.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import NormalDist
 from typing import Any
 
@@ -15,6 +15,7 @@ from privacyfunnel.arrays import FloatArray, special
 from privacyfunnel.errors import ColumnError, ParameterError
 from privacyfunnel.formatting import MOST_ROWS, facts_html, table_html
 from privacyfunnel.names import unique_label
+from privacyfunnel.tables.readers.eager_frames import POLARS, convert_rows
 
 NUMBERS = ("share", "standard_error", "lower", "upper", "count", "rows")
 CHANGES = ("before", "now", "change", "from", "to")
@@ -183,6 +184,7 @@ class Estimates:
     level: float
     target: str  # table or population
     notes: tuple[str, ...]  # what holds for all tables
+    kind: str = POLARS  # of the frame that was given, and of those that come back
 
     @property
     def methods(self) -> tuple[str, ...]:
@@ -284,7 +286,7 @@ class Estimates:
             ],
         }
 
-    def to_tidy(self) -> pl.DataFrame:
+    def to_tidy(self) -> Any:
         """One line per value: column, value, share, from, to; shares are those of the rows of its group.
 
         Values of several columns stand together, joined by ` & `; those of a group in a column of their own.
@@ -303,9 +305,10 @@ class Estimates:
         ]
         groups = list(dict.fromkeys(name for table in self.tables for name, _ in table.group))
         text = dict.fromkeys([*groups, "column", "value"], pl.String)
-        return pl.DataFrame(lines, schema={**text, **dict.fromkeys(("share", "from", "to"), pl.Float64)})
+        rows = pl.DataFrame(lines, schema={**text, **dict.fromkeys(("share", "from", "to"), pl.Float64)})
+        return convert_rows(rows, self.kind)
 
-    def changes_since(self, before: Estimates) -> pl.DataFrame:
+    def changes_since(self, before: Estimates) -> Any:
         """One line per value: its share before and now, the change, and between what it lies: from, to.
 
         Both tables were drawn independently. Where unchanged people were drawn alike, intervals are wider than needed.
@@ -329,17 +332,17 @@ class Estimates:
                 lines.append(line)
         groups = list(dict.fromkeys(name for table in self.tables for name, _ in table.group))
         text = dict.fromkeys([*groups, "column", "value"], pl.String)
-        return pl.DataFrame(lines, schema={**text, **dict.fromkeys(CHANGES, pl.Float64)})
+        return convert_rows(pl.DataFrame(lines, schema={**text, **dict.fromkeys(CHANGES, pl.Float64)}), self.kind)
 
     def to_pandas(self) -> Any:
         """`to_frame` for pandas."""
-        import pandas as pd
+        return replace(self, kind="pandas").to_frame()
 
-        frame = self.to_frame()
-        return pd.DataFrame({name: frame[name].to_list() for name in frame.columns})
+    def to_frame(self) -> Any:
+        """One line per cell: kept columns, original columns, share, standard error, interval, estimated count, rows.
 
-    def to_frame(self) -> pl.DataFrame:
-        """One line per cell: kept columns, original columns, share, standard error, interval, estimated count, rows."""
+        A frame of pandas or pyarrow if the sanitised table was one, else of polars.
+        """
         columns = list(
             dict.fromkeys(
                 name for table in self.tables for name in (*(name for name, _ in table.group), *table.columns)
@@ -356,7 +359,7 @@ class Estimates:
                 numbers.append((cell.share, cell.standard_error, cell.lower, cell.upper, count, table.rows))
         kinds = {unique_label(name, columns): pl.Int64 if name == "rows" else pl.Float64 for name in NUMBERS}
         told = pl.DataFrame(numbers, schema=kinds, orient="row")
-        return pl.DataFrame(text, schema=dict.fromkeys(columns, pl.String)).hstack(told)
+        return convert_rows(pl.DataFrame(text, schema=dict.fromkeys(columns, pl.String)).hstack(told), self.kind)
 
 
 def _is_number(label: str) -> bool:

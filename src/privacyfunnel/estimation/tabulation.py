@@ -33,6 +33,7 @@ from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.protocols.channel_protocol import Labels
 from privacyfunnel.names import validate_columns
 from privacyfunnel.release.published_table import PublishedTable
+from privacyfunnel.tables.readers.eager_frames import frame_kind
 
 NAMED = 6  # at most so many cells are named in a sentence
 NEGLIGIBLE = 1e-3  # a share that the protocol file may leave untold without a word
@@ -125,6 +126,7 @@ def estimate(
         level=level,
         target=target,
         notes=(*_general_notes(sealed, grouped=bool(by)), *told_of_shares, *_weights_note(weights)),
+        kind=frame_kind(frame),
     )
 
 
@@ -138,7 +140,8 @@ def _estimate_by_weights(
     if settings.method != "inversion":
         raise ParameterError("Real or synthetic records are estimated by weights alone. Leave out the method.")
     found = estimate_wide(sealed, frame, asked, by, settings.level, fixed=settings.fixed)
-    return Estimates(tuple(found), settings.level, settings.target, _general_notes(sealed, grouped=bool(by)))
+    notes = _general_notes(sealed, grouped=bool(by))
+    return Estimates(tuple(found), settings.level, settings.target, notes, frame_kind(frame))
 
 
 def group_tables(sealed: SealedProtocol, asked: Sequence[tuple[str, ...]]) -> list[list[int]]:

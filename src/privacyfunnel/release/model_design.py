@@ -193,17 +193,20 @@ def fit_population(table: Contingency, spec: ReleaseSpec) -> tuple[Joint, Promis
 
 def _make_budget(table: Contingency, spec: ReleaseSpec) -> _Budget:
     """What there is to share: the whole ε, of which the owner may have fixed the part for counts."""
-    whole = spec.promise_value.epsilon
-    total = Fraction(str(whole))
+    promise = spec.promise_value
+    scale = Fraction(promise.smallest_scale(table.secret_labels))
+    total = Fraction(str(promise.epsilon))
+    least = min([total * scale, *(Fraction(str(size)) for size in promise.own_sizes.values())])
+    whole = float(least)
     fixed = None if spec.design_epsilon is None else check_design_epsilon(spec.design_epsilon)
-    if fixed is not None and total - fixed < LEAST_LEFT:
+    if fixed is not None and least - fixed < LEAST_LEFT:
         raise ParameterError(
             f"{hint('design_epsilon')} is a part of the whole ε = {format_number(whole)}; it is "
             f"{format_number(float(fixed))}. Give the counts less, or ask for a larger ε."
         )
-    if total / 2 < Fraction(1, 1000):
+    if least / 2 < Fraction(1, 1000):
         raise _few_rows(f"ε = {format_number(whole)} leaves no ε for a model", f"Try {hint('epsilon', 0.1)}")
-    return _Budget(total, int(table.weights.sum()), fixed, spec.public_labels)
+    return _Budget(total, int(table.weights.sum()), fixed, least, spec.public_labels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +216,7 @@ class _Budget:
     total: Fraction
     rows: int
     fixed: Fraction | None
+    least: Fraction  # the smallest ε of a pair or a secret, of which the model takes a part like of all others
     public: tuple[str, ...] = ()  # columns of which it is public which labels occur
     parts: int = 1  # tables that share it, one for each of several secrets
 
@@ -230,7 +234,7 @@ class _Budget:
         cells = secrets * values
         if self.fixed is not None:
             return self.fixed / self.parts - spent
-        most = max(MOST_FOR_CELLS, min(LARGEST_SHARE, Fraction(4 * cells, self.rows) / (self.total / self.parts)))
+        most = max(MOST_FOR_CELLS, min(LARGEST_SHARE, Fraction(4 * cells, self.rows) / (self.least / self.parts)))
         wanted = max(NOISE_A_CELL * cells, math.ceil(NOISE_A_SECRET * math.sqrt(values)))
         return self._between(LEAST_SHARE, Fraction(wanted, self.rows), most)
 
@@ -248,7 +252,7 @@ class _Budget:
         return self._between(FOR_LABELS, wanted, MOST_FOR_LABELS)
 
     def _between(self, least: Fraction, wanted: Fraction, most: Fraction = LARGEST_SHARE) -> Fraction:
-        whole = self.total / self.parts
+        whole = self.least / self.parts
         share = max(whole * least, min(whole * most, wanted))
         return Fraction(f"{float(share):.3g}")
 

@@ -197,7 +197,8 @@ def fit_wide(table: Contingency, spec: ReleaseSpec) -> FittedWideModel:
     try:
         fit = fit_wide_model(measured, spent, total, source, (secrets_given, kinds), spec.impossible_pairs, spec.known)
     except FewRowsError as error:
-        raise _few_rows_error(str(error), rows, total, error.columns, error.needed) from None
+        hidden = [] if given else [name for name in error.columns if name not in spec.public_labels]
+        raise _few_rows_error(str(error), rows, total, hidden, error.needed) from None
     model = WideModel(
         tree=fit.tree, groups=fit.groups, rest=fit.rest, rows=rows, epsilon=epsilon, delta=fit.delta, total=total
     )
@@ -308,8 +309,8 @@ def _few_rows_error(
 ) -> ParameterError:
     more, names = math.ceil(max(2.0, 1.5 * needed) * float(total) * 10) / 10, ",".join(columns)
     larger = f"Try {hint('epsilon', format_number(more))}. " if more <= LARGEST_ADVICE else ""
+    public = f"Name values that are public knowledge ({hint('public_labels', names)}), publish" if names else "Publish"
     return ParameterError(
         f"A published model needs more rows, a larger ε or fewer values: {why}, of {rows:,} rows. "
-        f"{larger}Name values that are public knowledge ({hint('public_labels', names)}), publish fewer columns, or "
-        f"use {hint('prior', 'table')}, whose mechanism is for your eyes only."
+        f"{larger}{public} fewer columns, or use {hint('prior', 'table')}, whose mechanism is for your eyes only."
     )

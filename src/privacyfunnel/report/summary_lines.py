@@ -193,7 +193,7 @@ def warnings(release: Release) -> list[str]:
         found.append(f"not protected against somebody who knows all other rows; {hint('prior', 'model')} is")
         rare = format_rare_values(release.joint)
         found += [f"{rare}; {hint('merge_rare', FEW)} merges rare values"] if rare else []
-    found += _unnamed_values(release.design)
+    found += [*_rare_secrets(release.design), *_unnamed_values(release.design)]
     found += [release.findings.poor_model] if release.findings.poor_model else []
     found += [release.findings.knows_better] if release.findings.knows_better else []
     found += [release.sparse] if release.sparse else []
@@ -202,6 +202,18 @@ def warnings(release: Release) -> list[str]:
         found.append(f"a longer {hint('time_limit')} might be more accurate")
     more = len(found) - MOST_WARNINGS
     return found if more <= 0 else [*found[:MOST_WARNINGS], f"and {more} more, in the report"]
+
+
+def _rare_secrets(design: DesignResult) -> list[str]:
+    """That a model promises nothing about single values of the secret which it does not list by themselves."""
+    model, fitted = design.sealed.model, design.fitted
+    if model is None or fitted is None or design.sealed.promise.by_column:
+        return []
+    table, listed = fitted.contingency, {group[0] for group in model.groups if len(group) == 1}
+    rare = [s for s, label in enumerate(table.secret_labels) if label not in listed]
+    share = format_percent(float(table.weights[rare].sum() / table.weights.sum()), up=True)
+    what = f"{len(rare):,} of {len(table.secret_labels):,} values of {design.sealed.secret_text} ({share} of rows)"
+    return [f"{what} are too rare for the model: nothing is promised about one of them"] if rare else []
 
 
 def _unnamed_values(design: DesignResult) -> list[str]:

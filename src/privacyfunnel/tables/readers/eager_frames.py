@@ -32,6 +32,9 @@ BATCH_ROWS = 1 << 20  # a frame is in memory already
 SECRET = "secret"  # what a secret without a name is called
 
 
+POLARS = "polars"
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class FrameTable:
     """The rows of a frame in memory."""
@@ -164,10 +167,23 @@ def add_column(native: Any, entries: Any) -> tuple[Any, str]:
     return nw.maybe_reset_index(frame).with_columns(more).to_native(), name
 
 
+def frame_kind(given: object) -> str:
+    """Of which library a frame is, where answers come back as one of it: pandas or pyarrow; else polars."""
+    library = type(given).__module__.partition(".")[0]
+    return library if library in ("pandas", "pyarrow") else POLARS
+
+
+def convert_rows(rows: pl.DataFrame, kind: str) -> Any:
+    """A frame of polars as one of that kind."""
+    if kind == POLARS:
+        return rows
+    return rows.to_arrow() if kind == "pyarrow" else convert_frame(rows, kind, None)
+
+
 def convert_frame(native: Any, kind: str, like: Any) -> Any:
     """A frame as one of pandas, with the index of another of its rows where that is of pandas too, or of polars."""
     frame = nw.from_native(native, eager_only=True)
-    if kind == "polars":
+    if kind == POLARS:
         return pl.DataFrame([_as_polars(column) for column in frame.iter_columns()])
     import pandas as pd
 
