@@ -9,6 +9,7 @@ from scipy.optimize import linprog
 
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.engine.bounds.regions import RegionBound
+from privacyfunnel.engine.clock import Clock
 from privacyfunnel.engine.lp.highs import Programme
 from privacyfunnel.engine.masters.actions import bound_by_prices, split_by_actions
 from privacyfunnel.engine.masters.mixture import Moment
@@ -187,7 +188,7 @@ def test_a_bound_over_regions_holds_whatever_the_multipliers_are() -> None:
     problem, random = chance_problem(4, 3), np.random.default_rng(3)
     moment = Moment(np.diag(problem.prior), np.zeros((3, 0)))
     best = split_by_moment(written_out(problem), moment, gap=1e-4)
-    run = choose(Request(problem, moment))
+    run = choose(Request(problem, moment, clock=Clock(0.0, 1e12)))
     run.run(2e-3)
     assert best.value * (1 - 3e-3) <= run.bound <= best.value
     bound = run.dual_bound

@@ -91,9 +91,10 @@ def has_few_constraints(problem: Problem) -> bool:
 
 
 def needs_regions(request: Request) -> bool:
-    """Credal sets over few inputs, and no limit on entropy, which regions do not see."""
+    """Credal sets over few inputs under a time limit; and no limit on entropy, which regions do not see."""
     few, moment = request.problem.size <= SETTINGS.plan.most_divided, request.moment
-    return request.problem.credal_sets is not None and few and moment is not None and moment.most_entropy is None
+    limited = request.problem.credal_sets is not None and bool(np.isfinite(request.clock.deadline))
+    return limited and few and moment is not None and moment.most_entropy is None
 
 
 def for_moment(when: Callable[[Problem], bool]) -> Callable[[Request], bool]:
