@@ -56,7 +56,7 @@ def analyst(
         columns=names,
         kept=kept,
         promise=sealed.promise.name,
-        epsilon=sealed.promise.epsilon,
+        epsilon=sealed.total_epsilon,
         secret=sealed.secret_text,
         csv=found.to_frame().write_csv(),
     )
