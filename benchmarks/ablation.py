@@ -47,13 +47,13 @@ from privacyfunnel.designs.methods import Effort, Options, find_method
 from privacyfunnel.designs.optimal.optimum import optimal
 from privacyfunnel.designs.optimal.privacy_funnel import optimal_on_average
 from privacyfunnel.engine import plan, reductions
-from privacyfunnel.engine.bounds import dual_bounds, regions, side_channels
+from privacyfunnel.engine.bounds import dual_bounds, side_channels
 from privacyfunnel.engine.clock import WORK
 from privacyfunnel.engine.driver import ColumnGeneration, DualBound, Pace
 from privacyfunnel.engine.masters import actions, blocks, moment, restricted_master
 from privacyfunnel.engine.masters import average as average_master
 from privacyfunnel.engine.objective import Objective
-from privacyfunnel.engine.oracles import constraint_oracle, oracle, polytope
+from privacyfunnel.engine.oracles import constraint_oracle, credal_batch, oracle, polytope
 from privacyfunnel.engine.plan import Request
 from privacyfunnel.engine.problem import Problem, Split
 from privacyfunnel.engine.proofs import (
@@ -262,9 +262,7 @@ def about_statistics() -> Iterator[Instance]:
     yield Instance("statistics-srlip", 8, partial(uniform, 2, 4, 5), ask(srlip, "statistics"))
     yield Instance("statistics-sees", 8, sees, ask(lip, "statistics", sees_secret=True))
     yield Instance("statistics-population", 12, few, ask(people, "statistics"))
-    yield Instance("statistics-population-census", 20, census, ask(people, "statistics"))
     yield Instance("statistics-population-5x80", 12, partial(sample, 50_000, 5, 80), ask(people, "statistics"))
-    yield Instance("balanced-population", 10, few, ask(people, "balanced"))
     yield Instance("balanced-census", 12, census, ask(lip, "balanced"))
 
 
@@ -425,7 +423,7 @@ def steepest_rounds() -> None:
     vars(SETTINGS.moments)["direction_rounds"] = 1
 
 
-def image_chords(oracle: Any, objective: Objective) -> chords.ImageChords:
+def image_chords(oracle: Any, objective: Objective, *, resumes: bool = False) -> chords.ImageChords:
     """Chords over the whole polytope in place of boxes."""
     return chords.ImageChords(oracle, objective)
 
@@ -434,6 +432,12 @@ def image_chords(oracle: Any, objective: Objective) -> chords.ImageChords:
 def boxed_chords() -> None:
     """chords over the whole polytope (ImageChords), not over boxes"""
     put(plan, chords.BoxedChords, image_chords)
+
+
+@without(credal_batch)
+def credal_simplex_kernel() -> None:
+    """sets of priors over few inputs: one programme of HiGHS after the other, as over many"""
+    vars(SETTINGS.plan)["few_credal_inputs"] = 0
 
 
 @without(products, entered=plan._build_moment_products)
@@ -448,16 +452,16 @@ def squared_chord_proofs() -> None:
     drop_ways(plan._build_moment_chords)
 
 
-@without(regions)
-def moment_regions() -> None:
-    """statistics over sets of priors: proofs by products of rows, box after box"""
-    drop_ways(plan._build_moment_credal)
+@without(products.CredalProductCuts)
+def credal_product_rows() -> None:
+    """statistics over sets of priors: proofs by the table's own rows"""
+    put(plan, products.CredalProductCuts, lambda problem: None)
 
 
-@without(plan._build_moment_credal_products, products.CredalProductCuts)
+@without(plan._build_moment_credal, products.CredalProductCuts)
 def credal_product_proofs() -> None:
-    """statistics and information over sets of priors: bounded by the table's own rows alone"""
-    drop_ways(plan._build_moment_credal_products)
+    """statistics over sets of priors: bounded by the table's own rows alone"""
+    drop_ways(plan._build_moment_credal)
 
 
 @without(plan._table_bound)
@@ -506,6 +510,12 @@ def subspace_search() -> None:
 def one_secret_bounds() -> None:
     """no bound by each secret against the others"""
     put(dual_bounds.RelaxationBound, dual_bounds.RelaxationBound._bound_single_secrets, lambda self, clock: [])
+
+
+@without(reductions.merge_similar)
+def nearly_alike_inputs() -> None:
+    """one secret against the others: all inputs, not those nearly alike as one"""
+    vars(SETTINGS.bounds)["many_similar"] = 10**9
 
 
 @without(side_channels, entered=side_channels.ConditionalEntropyBound)

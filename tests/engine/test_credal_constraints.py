@@ -8,16 +8,15 @@ import pytest
 from scipy.optimize import linprog
 
 from privacyfunnel.arrays import FloatArray
-from privacyfunnel.engine.bounds.regions import RegionBound
-from privacyfunnel.engine.clock import Clock
 from privacyfunnel.engine.lp.highs import Programme
 from privacyfunnel.engine.masters.actions import bound_by_prices, split_by_actions
 from privacyfunnel.engine.masters.mixture import Moment
 from privacyfunnel.engine.objective import Objective
 from privacyfunnel.engine.oracles.constraint_oracle import ConstraintOracle
+from privacyfunnel.engine.oracles.credal_batch import ROW, Bases, solve
 from privacyfunnel.engine.oracles.credal_constraints import CredalConstraints
 from privacyfunnel.engine.oracles.oracle import BoxCosts
-from privacyfunnel.engine.plan import Request, choose, choose_generation
+from privacyfunnel.engine.plan import choose_generation
 from privacyfunnel.engine.problem import Problem
 from privacyfunnel.engine.proofs.products import CredalProductCuts
 from privacyfunnel.engine.splits import cone_constraints, linear_oracle, split, split_by_moment
@@ -120,10 +119,13 @@ def test_a_bound_holds_whatever_the_multipliers_are(seed: int) -> None:
 def test_minima_and_empty_boxes_are_those_with_every_vertex_written_out(seed: int) -> None:
     random = np.random.default_rng(seed)
     problem = chance_problem(seed, 4)
-    rows = listed_rows(problem)
+    rows, rules = listed_rows(problem), CredalConstraints.from_problem(problem)
     cost, middle = random.normal(size=(30, 4)), random.dirichlet(np.full(4, 0.4), 30)
     low, high = np.maximum(middle - 0.1, 0), np.minimum(middle + 0.1, 1)
-    found = ConstraintOracle(problem).minimise_in_boxes(BoxCosts(cost, low, high, (), np.full(30, np.inf)), np.inf)
+    first = Bases.initial(cost.argmin(axis=1), 4)
+    found = solve(rules, cost, low, high, first)
+    written = ConstraintOracle(problem).minimise_in_boxes(BoxCosts(cost, low, high, (), np.full(30, np.inf)), np.inf)
+    assert written.lower == pytest.approx(found.lower, abs=1e-8)
     linear: Any = linprog
     for i in range(30):
         box = np.stack([low[i], high[i]], axis=1)
@@ -133,6 +135,39 @@ def test_minima_and_empty_boxes_are_those_with_every_vertex_written_out(seed: in
             assert best.fun - 1e-8 <= found.lower[i] <= best.fun + 1e-9
             assert found.optimal[i]
     assert 0 < np.isinf(found.lower).sum() < 30
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("most", [2, 4])
+def test_a_bound_holds_however_early_a_programme_ends_and_the_next_goes_on_from_there(seed: int, most: int) -> None:
+    random = np.random.default_rng(seed)
+    problem = chance_problem(seed, 4)
+    rules, cost = CredalConstraints.from_problem(problem), random.normal(size=(20, 4))
+    low, high = np.zeros((20, 4)), np.ones((20, 4))
+    best = solve(rules, cost, low, high, Bases.initial(cost.argmin(axis=1), 4)).lower
+    bases = Bases.initial(cost.argmin(axis=1), 4)
+    for _ in range(100):
+        found = solve(rules, cost, low, high, bases, most=most)
+        assert (found.lower <= best + 1e-9).all()
+        bases = found.bases
+        if found.optimal.all():
+            break
+    assert found.lower == pytest.approx(best, abs=1e-9)
+
+
+def test_a_bound_holds_from_any_basis_of_rows_that_atoms_keep() -> None:
+    problem = chance_problem(1, 4)
+    random, rules = np.random.default_rng(7), CredalConstraints.from_problem(problem)
+    cost, low, high = random.normal(size=(20, 4)), np.zeros((20, 4)), np.ones((20, 4))
+    best = solve(rules, cost, low, high, Bases.initial(cost.argmin(axis=1), 4)).lower
+    for _ in range(10):
+        wrong = Bases.initial(cost.argmin(axis=1), 4)
+        wrong.kinds[:, :2][wrong.kinds[:, :2] >= 0] = ROW
+        wrong.rows[:] = [rules.worst_constraint(random.normal(size=((kinds == ROW).sum(), 4))) for kinds in wrong.kinds]
+        found = solve(rules, cost, low, high, wrong)
+        assert (found.lower <= best + 1e-9).all()
+        # What a singular basis ended begins anew.
+        assert solve(rules, cost, low, high, found.bases).lower == pytest.approx(best, abs=1e-8)
 
 
 def test_the_worst_row_is_kept_by_every_allowed_atom_and_broken_by_every_other() -> None:
@@ -182,21 +217,6 @@ def test_second_moments_are_as_good_as_with_every_vertex_written_out(seed: int, 
     assert found.bound <= listed.value * (1 + 1e-9)
     assert listed.bound <= found.value * (1 + 1e-9)
     assert found.value - found.bound <= 2e-3 * found.value
-
-
-def test_a_bound_over_regions_holds_whatever_the_multipliers_are() -> None:
-    problem, random = chance_problem(4, 3), np.random.default_rng(3)
-    moment = Moment(np.diag(problem.prior), np.zeros((3, 0)))
-    best = split_by_moment(written_out(problem), moment, gap=1e-4)
-    run = choose(Request(problem, moment, clock=Clock(0.0, 1e12)))
-    run.run(2e-3)
-    assert best.value * (1 - 3e-3) <= run.bound <= best.value
-    bound = run.dual_bound
-    assert isinstance(bound, RegionBound)
-    for scale in np.geomspace(1e-4, 10, 20):
-        for region in bound._regions:
-            region.multipliers = scale * random.exponential(size=len(region.products))
-        assert bound._lower_bound() <= best.value
 
 
 def test_rows_that_a_proof_brings_in_are_kept_by_every_allowed_atom() -> None:

@@ -10,11 +10,10 @@ masters/       restricted_master.py  the linear programme over known atoms and i
                moment.py  second moments        mixture.py  their interior point method
                actions.py  outputs that are actions, and actions on a line
 oracles/       linear minima over the feasible atoms: oracle.py (closed form, one dimension), polytope.py (batched),
-               constraint_oracle.py (HiGHS); credal_constraints.py  rules of credal sets
+               constraint_oracle.py (HiGHS), credal_batch.py (credal sets, batched); credal_constraints.py  their rules
 search/        atoms of small reduced cost: tangent.py and what all share, vertices.py, subspace.py
 proofs/        lower bounds on reduced costs: branch_and_bound.py over chords.py, class_cones.py, products.py
 bounds/        dual_bounds.py  proofs at prices, relaxations         side_channels.py  those of SRLIP together
-               regions.py  second moments over credal sets
 lp/            highs.py  large linear programmes                     batched_simplex.py  many small ones at once
 """
 

@@ -13,7 +13,6 @@ import numpy as np
 
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.engine.bounds.dual_bounds import ProofBound, Prover, RelaxationBound
-from privacyfunnel.engine.bounds.regions import RegionBound
 from privacyfunnel.engine.clock import FOREVER, Clock
 from privacyfunnel.engine.driver import ColumnGeneration, DualBound, Pace
 from privacyfunnel.engine.masters.average import AverageMaster
@@ -23,6 +22,7 @@ from privacyfunnel.engine.masters.moment import MomentBound, MomentMaster
 from privacyfunnel.engine.masters.restricted_master import PenalisedMaster, ResidualMaster
 from privacyfunnel.engine.objective import Objective
 from privacyfunnel.engine.oracles.constraint_oracle import ConstraintOracle
+from privacyfunnel.engine.oracles.credal_batch import CredalBatchOracle
 from privacyfunnel.engine.oracles.oracle import IntervalOracle, is_secret_box, secret_box
 from privacyfunnel.engine.oracles.polytope import build_polytope
 from privacyfunnel.engine.problem import EntropyFloor, Problem
@@ -90,13 +90,6 @@ def has_few_constraints(problem: Problem) -> bool:
     return problem.objective.is_identity and few
 
 
-def needs_regions(request: Request) -> bool:
-    """Credal sets over few inputs under a time limit; and no limit on entropy, which regions do not see."""
-    few, moment = request.problem.size <= SETTINGS.plan.most_divided, request.moment
-    limited = request.problem.credal_sets is not None and bool(np.isfinite(request.clock.deadline))
-    return limited and few and moment is not None and moment.most_entropy is None
-
-
 def for_moment(when: Callable[[Problem], bool]) -> Callable[[Request], bool]:
     return lambda request: request.moment is not None and when(request.problem)
 
@@ -147,11 +140,14 @@ def _build_linear_programmes(request: Request, name: str) -> ColumnGeneration:
 
 
 def _build_credal(request: Request, name: str) -> ColumnGeneration:
-    problem, oracle = request.problem, ConstraintOracle(request.problem)
-    search = TangentSearch(oracle, problem, SETTINGS.search.credal_starts)
+    problem = request.problem
+    few = problem.size <= SETTINGS.plan.few_credal_inputs
+    oracle: CredalBatchOracle | ConstraintOracle = CredalBatchOracle(problem) if few else ConstraintOracle(problem)
+    starts = SETTINGS.search.credal_starts if few else SETTINGS.search.wide_credal_starts
+    search = TangentSearch(oracle, problem, starts)
     relaxation: Relaxation = ImageChords(oracle, problem.objective)
     if problem.objective.is_identity:
-        relaxation = BoxedChords(oracle, problem.objective)
+        relaxation = BoxedChords(oracle, problem.objective, resumes=True)
     pace = Pace(patience=SETTINGS.driver.credal_patience)
     return _build_penalised(problem, name, search, _proof(problem, relaxation, search), pace)
 
@@ -321,20 +317,11 @@ def _build_moment_programmes(request: Request, name: str) -> ColumnGeneration:
 
 
 def _build_moment_credal(request: Request, name: str) -> ColumnGeneration:
-    """Tangent search; bounded over regions of atoms."""
-    moments = SETTINGS.moments
-    assert request.moment is not None
-    master = MomentMaster(request.problem, request.moment, _wide_search(request.problem), request.absolute_gap)
-    pace = Pace(early=moments.early, early_share=moments.early_share, fruitless=moments.fruitless)
-    return ColumnGeneration(master, RegionBound(master), pace, name)
-
-
-def _build_moment_credal_products(request: Request, name: str) -> ColumnGeneration:
     """Products of constraints; those of the credal sets are added where a proof misses them."""
     problem, moment, clock = request.problem, request.moment, request.clock
     assert moment is not None
     oracle, missing = ConstraintOracle(problem), CredalProductCuts(problem)
-    search = TangentSearch(oracle, problem, SETTINGS.search.credal_starts)
+    search = TangentSearch(oracle, problem, SETTINGS.search.wide_credal_starts)
     beyond = (problem.objective.image_index >= len(moment.factor)).astype(np.float64)
     most = -float(oracle.minimise(-beyond[None, :], clock.deadline).lower[0]) if beyond.any() else 0.0
     cone = build_constraint_cone(problem, most)
@@ -352,7 +339,7 @@ def _build_moment_credal_search(request: Request, name: str) -> ColumnGeneration
 
 
 def _wide_search(problem: Problem) -> TangentSearch:
-    return TangentSearch(ConstraintOracle(problem), problem, SETTINGS.search.credal_starts)
+    return TangentSearch(ConstraintOracle(problem), problem, SETTINGS.search.wide_credal_starts)
 
 
 def _moment_lower_bound(problem: Problem, request: Request, clock: Clock) -> float:
@@ -403,14 +390,9 @@ def _restrict_to_table(request: Request) -> Problem:
 PLAN = (
     Strategy("average leakage, entropic boxes", lambda request: request.average is not None, _build_average),
     Strategy(
-        "statistics: credal sets, regions of atoms",
-        needs_regions,
-        _build_moment_credal,
-    ),
-    Strategy(
         "statistics: credal sets, products of constraints",
         for_moment(lambda p: p.credal_sets is not None and is_small(p)),
-        _build_moment_credal_products,
+        _build_moment_credal,
     ),
     Strategy(
         "statistics: credal sets, bounded by the table's own constraints",

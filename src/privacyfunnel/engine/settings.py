@@ -64,8 +64,8 @@ class Plan:
     most_branched: int = 700  # inputs; beyond, blocks [input_blocks: lip-2x4000 time +167 % without]
     most_interval: int = 1500  # inputs of the table of pairs; beyond, blocks [input_blocks: lip-2x4000]
     very_many_secrets: int = 250  # beyond, linear programmes [very_many_secrets: lip-300x30, statistics-300x30]
+    few_credal_inputs: int = 32  # batched simplex over credal sets up to [credal_simplex_kernel: population-ldp]
     most_multiplied: int = 64  # inputs; proofs by products up to [product_proofs: statistics-ldp-census gap +76]
-    most_divided: int = 28  # inputs; regions of atoms over credal sets up to [moment_regions: statistics-population]
     most_boxed: int = 2000  # inputs; boxes of entries with squares up to [memory]
     few_constraints: int = 20  # of squared chords [squared_chord_proofs: statistics-ldp-5x100 gap +99 without]
 
@@ -213,7 +213,8 @@ class Searches:
     own_value: float = 0.1  # weight of an input's value at the start [secret_box: sees-lip]
     closed_form_starts: int = 96  # of descents by a closed-form oracle [secret_box: sees-lip]
     programme_starts: int = 3  # by linear programmes [secret_box: sees-ldp]
-    credal_starts: int = 8  # over credal sets [bound_by_the_table: statistics-population-5x80]
+    credal_starts: int = 24  # over credal sets, batched [credal_simplex_kernel: population-ldp]
+    wide_credal_starts: int = 8  # the same by linear programmes [bound_by_the_table: statistics-population-5x80]
     subspace_walks: int = 24  # of a search [subspace_search: srlip-3-occupation]
     subspace_pool: int = 2048  # atoms remembered [memory]
     subspace_steps: int = 10  # of a descent [subspace_search: srlip-3-occupation]
@@ -236,6 +237,7 @@ class Proofs:
     batch_atoms: int = 64  # atoms kept of a batch [polished_solutions: ldp-10x50]
     most_atoms: int = 256  # atoms kept of a proof [polished_solutions: ldp-10x50]
     chord_polish: int = 4  # batches between polishing, chords [polished_solutions: ldp-10x50]
+    credal_polish: int = 32  # over credal sets [boxed_chords: population-ldp]
     class_polish: int = 32  # class cones [class_cone_boxes: srlip-3-skewed gap +3.5 without]
     product_polish: int = 8  # products of constraints [product_proofs: statistics-lip-census]
     entropic_polish: int = 4  # entropic boxes [gibbs_steps: average-5x16]
@@ -251,8 +253,8 @@ class Proofs:
     product_rounds: int = 60  # of a box [product_proofs: statistics-lip-census]
     product_gain: float = 0.2  # of what is missing: least gain of a round [product_proofs: statistics-lip-census]
     product_floor: float = 1e-3  # relative to the goal: how far below it δ may go [tolerance]
-    credal_cuts_per_round: int = 40  # constraints of credal sets [moment_regions: statistics-population-census]
-    most_credal_cuts: int = 300  # constraints of a box [credal_product_proofs: balanced-population]
+    credal_cuts_per_round: int = 40  # constraints of credal sets [credal_product_rows: statistics-population gap +57]
+    most_credal_cuts: int = 300  # constraints of a box [credal_product_rows: statistics-population]
     most_rays: int = 1500  # of all class cones [class_cone_boxes: srlip-3-skewed]
     most_classes: int = 16  # whose masses are branched on [class_cone_boxes: srlip-3-skewed]
     worth_classes: float = 1.5  # times the classes, for fewer rays [class_cone_boxes: srlip-3-columns]
@@ -263,28 +265,6 @@ class Proofs:
     ray_penalty: float = 1e3  # for a violated constraint of the programme over rays [class_cone_boxes: srlip-3-skewed]
     rays_per_round: int = 48  # that enter the programme [class_cone_boxes: srlip-3-skewed]
     ray_rounds: int = 40  # of that programme [class_cone_boxes: srlip-3-skewed]
-
-
-@dataclass(frozen=True)
-class Regions:
-    """Second moments bounded over regions of atoms (bounds/regions.py)."""
-
-    share: float = 0.7  # of a time limit, for proofs [moment_regions: statistics-population-census]
-    most: int = 400  # regions, after which nothing is divided any more [memory]
-    divided: int = 8  # of so many regions one is divided per round [moment_regions: statistics-population-census]
-    first: float = 0.1  # share of truth in the forced response that a run begins with [sensitivity: within 1 %]
-    accuracy: float = 0.02  # of the value: of a programme at most [moment_regions: statistics-population-census]
-    closer: float = 0.1  # of the gap: accuracy, and of that the least spread [moment_regions: statistics-population]
-    violated: float = 0.02  # of the accuracy: products nearer to 0 are no cuts [moment_regions: statistics-population]
-    kept: int = 60  # products of a region, and … [moment_regions: statistics-population]
-    kept_per_entry: float = 1.2  # … so many per entry of X [moment_regions: statistics-population-census]
-    steps: int = 60  # of the interior point method; some thirty are usual [sensitivity: within 1 %]
-    boundary: float = 0.97  # of the way to the boundary: longest step [sensitivity: within 1 %]
-    long_step: float = 0.5  # a programme ends after a step of at least this [sensitivity: within 1 %]
-    least_centring: float = 0.01  # least predicted progress that sets the centring [sensitivity: within 1 %]
-    least_slack: float = 1e-4  # of the trace of X: least slack to start with [sensitivity: within 1 %]
-    least_region: float = 1e-6  # trace of X below which a region counts as empty [tolerance]
-    ridge: float = 1e-11  # added to the diagonal of a scaled matrix [tolerance]
 
 
 @dataclass(frozen=True)
@@ -301,6 +281,8 @@ class Bounds:
     stalled_share: float = 0.1  # of the time without a rise, until others have a turn [sensitivity: within 1 %]
     one_secret_gap: float = 0.001  # of the prior's cost [one_secret_bounds: lip-10x1000]
     one_secret_share: float = 0.5  # of the time left [one_secret_bounds: lip-10x1000]
+    many_similar: int = 400  # inputs beyond which similar ones are merged [nearly_alike_inputs: lip-10x1000]
+    similar: tuple[float, float] = (0.01, 0.004)  # log-ratios within parts [nearly_alike_inputs: lip-10x1000]
     class_inputs: int = 100  # of a class, for all its constraints [side_channel_bounds: srlip-3-occupation]
     finer_factor: int = 4  # how much later finer divisions are asked about [side_channel_bounds: srlip-3-occupation]
     part_gap: float = 0.004  # of its prior's cost: first gap of a part [side_channel_bounds: srlip-3-occupation]
@@ -333,8 +315,11 @@ class LinearProgrammes:
     pivots_per_row: int = 10  # the same, by its size [batched_simplex_kernel: ldp-census]
     random_after: int = 40  # pivots, then rows leave at random [batched_simplex_kernel: ldp-census]
     refresh: int = 25  # pivots between fresh inverses [tolerance]
+    credal_pivots_per_input: int = 30  # before a programme is given up [credal_simplex_kernel: population-ldp]
+    pivots_per_box: int = 8  # over credal sets, before a box is cut [credal_simplex_kernel: population-ldp]
     batch_numbers: int = 40_000  # in the costs of a batch [memory]
     least_batch: int = 64  # programmes [memory]
+    credal_numbers: int = 65_536  # in the bases of a batch [memory]
     cells: int = 1 << 20  # of secrets, values and costs of a closed-form batch [memory]
     least_cells: int = 16  # costs of a batch [memory]
     sums: int = 1 << 20  # entries summed together [memory]
@@ -358,7 +343,6 @@ class Settings:
     search: Searches = field(default_factory=Searches)
     proofs: Proofs = field(default_factory=Proofs)
     bounds: Bounds = field(default_factory=Bounds)
-    regions: Regions = field(default_factory=Regions)
     reductions: Reductions = field(default_factory=Reductions)
     lp: LinearProgrammes = field(default_factory=LinearProgrammes)
 

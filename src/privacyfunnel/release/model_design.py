@@ -102,8 +102,7 @@ class _NoisyTable:
 def fit_model(table: Contingency, spec: ReleaseSpec) -> FittedModel:
     """The model of a table, and the promise for records with respect to it."""
     promise, budget = spec.promise_value, _make_budget(table, spec)
-    total = budget.total
-    if total > LARGEST_TOTAL and spec.domain_file is None:
+    if budget.total > LARGEST_TOTAL and spec.domain_file is None:
         raise ParameterError(
             f"Labels are found through noise for ε of at most {LARGEST_TOTAL}; it is {format_number(promise.epsilon)}. "
             f"Name labels in a domain file ({hint('domain', 'domain.json')}), or use a smaller ε."

@@ -177,12 +177,12 @@ class MomentMaster(Master):
         self._search, self._pool = search, np.empty((0, problem.size))
         self._atoms, self._weights = np.empty((0, problem.size)), np.empty(0)
         self._seen: dict[bytes, int] = {}  # index of each atom
-        self._tolerance, self._ahead, self.gap = SETTINGS.moments.rough, 0.0, 0.0
+        self._tolerance, self._ahead, self._gap = SETTINGS.moments.rough, 0.0, 0.0
         self.proof_loss = 0.0  # what a larger h in the proof takes off the bound
 
     def begin(self, start: FloatArray | None, gap: float, clock: Clock) -> None:
         """The forced response, and atoms that are known already."""
-        self.gap = gap
+        self._gap = gap
         forced = split_by_forced_response(self.problem)
         first = self.problem.first_atoms()
         self._add(first if start is None else np.concatenate([first, self.problem.clean(start)]))
@@ -226,7 +226,7 @@ class MomentMaster(Master):
         return 1.0 - self.mixture.entropy_term(self.problem, self.moment)
 
     def _relative_gap(self) -> float:
-        return (self.allowed(self.gap) - self.proof_loss) / self.mixture.regularised_value
+        return (self.allowed(self._gap) - self.proof_loss) / self.mixture.regularised_value
 
     def learn(self, atoms: FloatArray, prices: FloatArray) -> float:
         """Move towards the steepest split; minus its improvement, 0 where the mixture is exact and nothing was new."""
@@ -255,7 +255,7 @@ class MomentMaster(Master):
 
     def allowed(self, gap: float) -> float:
         """`gap` times the value less what nobody can avoid, or the absolute gap; and what no proof can close."""
-        self.gap = gap
+        self._gap = gap
         near = max(gap * (self.value - self.moment.constant), self._absolute, SETTINGS.tolerance.solved * self.value)
         return near + self.proof_loss
 

@@ -86,13 +86,17 @@ class CredalConstraints:
         which = np.flatnonzero(self._width.any(axis=1))
         return which, np.ascontiguousarray(self._width[which].T), self._free_mass[which]
 
-    def worst_constraint(self, atoms: FloatArray) -> FloatArray:
+    def worst_constraint(self, atoms: FloatArray, dear: FloatArray | None = None) -> FloatArray:
         """For each v (k, d), allowed or not, the row of largest entry 1 that it breaks most, or keeps most barely.
 
-        Rows are rounded so that every allowed atom keeps them for certain.
+        Where f ties, as it does wherever v is 0, members that forbid most of what is not `dear` are taken. Rows are
+        rounded so that every allowed atom keeps them for certain.
         """
         ratio = atoms / self.prior
-        order = np.argsort(ratio, axis=1)
+        key = ratio
+        if dear is not None:
+            key = ratio - SETTINGS.tolerance.feasible * np.abs(ratio).max(axis=1, keepdims=True) * dear
+        order = np.argsort(key, axis=1)
         highest, lowest = self._extremes(ratio, order)
         excess = self.alpha * highest[:, self.one] - self.beta * lowest[:, self.other]
         rule = np.argmax(excess / (self.alpha + self.beta), axis=1)

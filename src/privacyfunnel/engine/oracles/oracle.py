@@ -2,8 +2,8 @@ r"""Oracles: linear minima over the polytope of feasible atoms, each with a lowe
 
 .. math:: \min_{v \in V} c\cdot v \quad\text{for many costs c at once.}
 
-polytope.py (small dense programmes, batched) and constraint_oracle.py (any constraints, by HiGHS) are oracles. Two more
-have closed forms and stand here:
+polytope.py (small dense programmes, batched), constraint_oracle.py (any constraints, by HiGHS) and credal_batch.py
+(credal sets, batched) are oracles. Two more have closed forms and stand here:
 
 `SecretBox`       protocols that see S under LIP.
 `IntervalOracle`  all constraints depend on the atom through one number (two secrets or two inputs): an atom is feasible

@@ -27,15 +27,18 @@ from privacyfunnel.engine.settings import SETTINGS
 
 
 class BoxedChords:
-    """Chords over boxes of entries; a box is low, high, its largest input, and where its programme stands."""
+    """Chords over boxes of entries; a box is low, high, the input that is the largest, and where its programme stands.
+
+    With `resumes`, a box whose programme was stopped early goes on where it was, in place of being cut.
+    """
 
     finds_vertices = False
     gather_factor = 0.0
 
-    def __init__(self, oracle: BoxOracle, objective: Objective) -> None:
-        self.oracle, self.objective = oracle, objective
+    def __init__(self, oracle: BoxOracle, objective: Objective, *, resumes: bool = False) -> None:
+        self.oracle, self.objective, self._resumes = oracle, objective, resumes
         self.batch = self.chunk = oracle.batch
-        self.polish_every = SETTINGS.proofs.chord_polish
+        self.polish_every = SETTINGS.proofs.credal_polish if resumes else SETTINGS.proofs.chord_polish
         self._reach: FloatArray | None = None
 
     def _compute_reach(self, deadline: float) -> FloatArray:
@@ -71,8 +74,12 @@ class BoxedChords:
         exact: BoolArray = error.sum(axis=1) <= rounding
         closed = min(goal, float(bound[inside][exact & optimal].min(initial=np.inf)))
         left = Boxes(bound[inside], (low, high, largest[inside], *(state[inside] for state in found.states)))
-        rest = np.flatnonzero(~(exact & optimal))
-        return Branching(tighten_boxes(halve_boxes(left[rest], v[rest], error[rest])), closed, atoms[found.optimal])
+        waiting = exact & ~optimal if self._resumes else np.zeros_like(exact)
+        rest = np.flatnonzero(~(exact & optimal) & ~waiting)
+        going = halve_boxes(left[rest], v[rest], error[rest])
+        if waiting.any():
+            going = Boxes.concatenate([going, left[np.flatnonzero(waiting)]])
+        return Branching(tighten_boxes(going), closed, atoms[found.optimal])
 
     def _underestimator(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Slopes and a constant: linear on each box, and no more than the cost of any atom there."""
