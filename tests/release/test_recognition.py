@@ -145,7 +145,7 @@ def test_noise_of_a_design_that_was_refused_or_replaced_counts_and_that_of_a_see
         into=tmp_path / "one.json",
     )
     with monkeypatch.context() as patch:
-        patch.setattr("privacyfunnel.release.design._run_method", fail)
+        patch.setattr("privacyfunnel.release.design.run_method", fail)
         with pytest.raises(GuaranteeError):
             design_file(ward, spec)
     refused(["design", *private(ward, tmp_path / "one.json")], "LedgerError", "before, once")

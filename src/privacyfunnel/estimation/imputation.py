@@ -33,6 +33,7 @@ from privacyfunnel.estimation.output_reader import (
     load_published,
     load_sealed,
 )
+from privacyfunnel.estimation.results import convert_rows
 from privacyfunnel.estimation.share_estimates import (
     EstimationSettings,
     Fit,
@@ -48,8 +49,7 @@ from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.release.published_table import PublishedTable
 from privacyfunnel.tables.readers.column_selection import select_columns, select_expression
-from privacyfunnel.tables.readers.eager_frames import POLARS, convert_rows, frame_kind
-from privacyfunnel.tables.readers.formats import AUTO_DETECT, Dialect, Table
+from privacyfunnel.tables.readers.formats import AUTO_DETECT, POLARS, Dialect, Table, frame_kind
 from privacyfunnel.tables.readers.table_files import open_source
 
 # Of the shares of all combinations: a slope covered .84 at .32 (information) and .92 at .08 (statistics).

@@ -29,7 +29,7 @@ from privacyfunnel.estimation.decoy_weights import MOST_LISTED, WeightedRelease
 from privacyfunnel.estimation.inversion import project_on_simplex
 from privacyfunnel.estimation.linear import TAUS, LinearEstimator, NoisyShares
 from privacyfunnel.estimation.output_reader import OutputReader, load_published
-from privacyfunnel.estimation.results import Quantity
+from privacyfunnel.estimation.results import Quantity, convert_rows
 from privacyfunnel.estimation.share_estimates import EstimationSettings, check_noisy
 from privacyfunnel.estimation.wide_estimates import DECOYS, is_weighted, read_codes, weigh_codes
 from privacyfunnel.formatting import ShowsFacts
@@ -37,7 +37,7 @@ from privacyfunnel.mechanisms.decoy_slacks import can_list
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.names import validate_columns
 from privacyfunnel.release.published_table import PublishedTable
-from privacyfunnel.tables.readers.eager_frames import POLARS, convert_rows, frame_kind
+from privacyfunnel.tables.readers.formats import POLARS, frame_kind
 from privacyfunnel.tables.readers.table_files import open_source
 
 FAMILIES = ("linear", "logistic")

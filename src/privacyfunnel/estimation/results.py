@@ -15,11 +15,20 @@ from privacyfunnel.arrays import FloatArray, special
 from privacyfunnel.errors import ColumnError, ParameterError
 from privacyfunnel.formatting import MOST_ROWS, facts_html, table_html
 from privacyfunnel.names import unique_label
-from privacyfunnel.tables.readers.eager_frames import POLARS, convert_rows
+from privacyfunnel.tables.readers.formats import POLARS
 
 NUMBERS = ("share", "standard_error", "lower", "upper", "count", "rows")
 CHANGES = ("before", "now", "change", "from", "to")
 NO_VARIANCE = 1e-9  # beside the largest one: a direction that is known
+
+
+def convert_rows(rows: pl.DataFrame, kind: str) -> Any:
+    """A frame of polars as one of that kind."""
+    from privacyfunnel.tables.readers.eager_frames import convert_frame
+
+    if kind == POLARS:
+        return rows
+    return rows.to_arrow() if kind == "pyarrow" else convert_frame(rows, kind, None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.protocols.channel_protocol import Labels
 from privacyfunnel.names import validate_columns
 from privacyfunnel.release.published_table import PublishedTable
-from privacyfunnel.tables.readers.eager_frames import frame_kind
+from privacyfunnel.tables.readers.formats import frame_kind
 
 NAMED = 6  # at most so many cells are named in a sentence
 NEGLIGIBLE = 1e-3  # a share that the protocol file may leave untold without a word

@@ -184,7 +184,8 @@ def sanitise(
     frame
         The rows: a frame of pandas, polars, pyarrow or anything else that narwhals reads.
     spec
-        The request. The keywords below are shorthand for its most common fields, and go before its own values.
+        The request. The keywords below are shorthand for its most common fields, and go before its own values. With
+        `ReleaseSpec(after=release)` the promise is about all releases of these people since that one.
     secret
         The column that nobody shall learn. Several, `["health", "income"]` or `{"health": 0.5, "income": 1}`, are
         promised each by itself, with an ε of its own, and nothing about both; `[["health", "income"]]` are one secret.
@@ -207,9 +208,6 @@ def sanitise(
         ε covers all of it; `"table"`, the exact frequencies, whose mechanism is for the owner alone; `"population"`.
     keep
         Columns to publish unchanged, with `prior="table"`. The promise is about them and what is published together.
-
-    After an earlier release of the same people, made with a row id, `ReleaseSpec(after=release)` (or its folder) makes
-    the promise about all releases together.
     """
     from privacyfunnel.tables.readers.eager_frames import frame_by_persons, frame_table
 

@@ -24,15 +24,19 @@ from privacyfunnel.tables.coding.contingency import Contingency
 from privacyfunnel.tables.coding.encoding import contingency_from_counts, encode
 from privacyfunnel.tables.coding.merges import Merge
 from privacyfunnel.tables.readers.column_selection import require_columns
-from privacyfunnel.tables.readers.formats import DEFAULT_TEXT_FORMAT, PLAIN_NUMBERS, NumberFormat, Table, TextFormat
+from privacyfunnel.tables.readers.formats import (
+    DEFAULT_TEXT_FORMAT,
+    PLAIN_NUMBERS,
+    POLARS,
+    NumberFormat,
+    Table,
+    TextFormat,
+)
 from privacyfunnel.tables.readers.persons import PersonTable, reduce_to_persons
 from privacyfunnel.tables.writers.table_writer import rebuild_frame
 
 BATCH_ROWS = 1 << 20  # a frame is in memory already
 SECRET = "secret"  # what a secret without a name is called
-
-
-POLARS = "polars"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -165,19 +169,6 @@ def add_column(native: Any, entries: Any) -> tuple[Any, str]:
     backend = frame.implementation
     more = nw.new_series(name, [None if entry is None else str(entry) for entry in listed], backend=backend)
     return nw.maybe_reset_index(frame).with_columns(more).to_native(), name
-
-
-def frame_kind(given: object) -> str:
-    """Of which library a frame is, where answers come back as one of it: pandas or pyarrow; else polars."""
-    library = type(given).__module__.partition(".")[0]
-    return library if library in ("pandas", "pyarrow") else POLARS
-
-
-def convert_rows(rows: pl.DataFrame, kind: str) -> Any:
-    """A frame of polars as one of that kind."""
-    if kind == POLARS:
-        return rows
-    return rows.to_arrow() if kind == "pyarrow" else convert_frame(rows, kind, None)
 
 
 def convert_frame(native: Any, kind: str, like: Any) -> Any:

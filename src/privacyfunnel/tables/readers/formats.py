@@ -395,3 +395,12 @@ class TableWrapper:
     @property
     def text_format(self) -> TextFormat:
         return self.table.text_format
+
+
+POLARS = "polars"
+
+
+def frame_kind(given: object) -> str:
+    """Of which library a frame is, where answers come back as one of it: pandas or pyarrow; else polars."""
+    library = type(given).__module__.partition(".")[0]
+    return library if library in ("pandas", "pyarrow") else POLARS
