@@ -23,7 +23,8 @@ DIGITS, DOWN = Context(prec=60), Context(prec=60, rounding=ROUND_FLOOR)
 
 def read(path):
     """The content of the file, if its digest is right."""
-    content = json.loads(Path(path).read_text(encoding="utf-8-sig"))
+    path = Path(path) / "protocol.json" if Path(path).is_dir() else Path(path)
+    content = json.loads(path.read_text(encoding="utf-8-sig"))
     stated = content.pop("digest", None)
     canonical = json.dumps(content, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
     if hashlib.sha256(canonical.encode()).hexdigest() != stated:

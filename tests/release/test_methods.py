@@ -1,7 +1,6 @@
 """Methods are lines of one table: a new one is released and drawn as a curve without touching anything else."""
 
 import math
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import pytest
 from privacyfunnel import plugins
 from privacyfunnel.designs import curve as curve_room
 from privacyfunnel.designs import methods
-from privacyfunnel.designs.curve import Point, curve
+from privacyfunnel.designs.curve import Point, curve, enforce_monotonicity
 from privacyfunnel.designs.methods import AUTO, METHODS, Effort, Method, Options, RecordDesign
 from privacyfunnel.errors import GuaranteeError, ParameterError
 from privacyfunnel.model.information import entropy
@@ -114,38 +113,15 @@ def test_a_design_needs_counts_only_and_draws_what_a_release_draws(people: pl.Da
     assert apart.domain.secret_columns == ("income",)
 
 
-def test_a_point_of_a_curve_that_is_known_is_not_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    joint = Joint.from_counts([[30, 10, 5], [10, 30, 15]])
-    whole = curve(joint, "lip", epsilons=[0.5, 1.0], sees_secret=True)
-    made = []
-
-    def noted(*given: Any) -> RecordDesign:
-        made.append((given[1].epsilon, given[2].sees_secret))
-        return METHODS["optimal"].make(*given)  # type: ignore[return-value]
-
-    monkeypatch.setattr(methods, "METHODS", {**METHODS, "optimal": replace(METHODS["optimal"], make=noted)})
-    known = [point for point in whole.points if point.epsilon == 0.5]
-    again = curve(joint, LIP(7), epsilons=[0.5, 1.0], sees_secret=True, known=known)
-    assert made == [(1.0, False), (1.0, True)]
-    assert again.promise == whole.promise == "lip"
-    assert [(p.name, p.epsilon) for p in again.points] == [(p.name, p.epsilon) for p in whole.points]
-    assert [p.utility for p in again.points] == pytest.approx([p.utility for p in whole.points])
-    strange = Point("optimal", 0.5, -1.0, None)
-    assert strange in curve(joint, epsilons=[0.5], methods=["optimal"], known=[strange]).points
-
-
-def test_points_are_the_same_on_all_cores_and_none_is_begun_when_time_is_up() -> None:
+def test_points_are_the_same_on_all_cores() -> None:
     joint = Joint.from_counts([[30, 10, 5], [10, 30, 15]])
     here, there = (curve(joint, epsilons=[0.2, 0.5, 1.0], cores=cores) for cores in (1, 2))
     assert here == there
-    known = Point("optimal", 0.5, 0.1, 0.1)
-    assert curve(joint, epsilons=[0.2, 0.5], known=[known], seconds=0.0).points == (known,)
 
 
 def test_a_curve_never_falls_and_its_bounds_never_rise_towards_smaller_promises() -> None:
-    joint = Joint.from_counts([[5, 3, 1], [1, 2, 6]])
     cut_short = [Point("optimal", 0.5, 0.4, 0.9), Point("optimal", 1.0, 0.3, 0.8)]
-    found = curve(joint, epsilons=[0.5, 1.0], methods=["optimal"], known=cut_short).points
+    found = enforce_monotonicity(cut_short)
     assert [(point.utility, point.bound) for point in found] == [(0.4, 0.8), (0.4, 0.8)]
 
 
@@ -154,7 +130,7 @@ def test_points_of_a_curve_share_the_time_for_all_of_them(monkeypatch: pytest.Mo
 
     def noted(joint: Joint, promise: Promise, method: str, options: Options) -> Point:
         given[method, promise.epsilon] = options.effort.time_limit
-        return Point(method, promise.epsilon, None, None)
+        return Point(curve_room.line_name(method, options.sees_secret), promise.epsilon, None, None)
 
     monkeypatch.setattr(curve_room, "_point", noted)
     curve(Joint.from_counts([[5, 1], [1, 5]]), epsilons=[0.5, 1.0, 2.0], within=6.0)

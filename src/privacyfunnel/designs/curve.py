@@ -98,8 +98,6 @@ def curve(
     sees_secret: bool = False,
     use: Use | str | None = None,
     effort: Effort | None = None,
-    known: Sequence[Point] = (),
-    seconds: float = math.inf,
     within: float = math.inf,
     cores: int | None = 1,
 ) -> Curve:
@@ -111,13 +109,10 @@ def curve(
     For another `use` than information, value and bound are in its own unit, and the methods those that follow it.
 
     The promise is a name, or one of the kind that is meant: those nearest to its own ε are made first. Without
-    `methods` all are drawn but those that work column by column. Points that are `known` are not made again, and
-    those that have not begun after so many `seconds` are left out. The effort's time limit is of one point; where all
+    `methods` all are drawn but those that work column by column. The effort's time limit is of one point; where all
     must be made `within` some seconds, each that is searched for has an equal part. `cores` says how many points are
     made at a time; None is as many as there are.
     """
-    from privacyfunnel.designs.curve import Workers
-
     if not epsilons:
         raise ParameterError("a curve needs at least one ε; there is none. Name some, such as 0.5,1,2.")
     single: list[str] = []
@@ -135,7 +130,6 @@ def curve(
     lines = [(method, method.always_sees_secret) for method in table]
     if sees_secret:
         lines.insert(1, (room.find_method("optimal"), True))
-    solved = {(point.name, point.epsilon): point for point in known}
     effort = effort or Effort()
     most = 1 if effort.progress else cores or os.cpu_count() or 1  # who watches a proof watches it here
     effort = replace(
@@ -150,15 +144,13 @@ def curve(
         )
         for epsilon in sorted(epsilons, key=lambda size: _log_distance(size, like.epsilon))
         for method, seeing in lines
-        if (line_name(method.name, seeing), epsilon) not in solved
     ]
     with Workers(min(len(jobs), most)) as workers:
-        made = workers.run_until(time.monotonic() + seconds, _point, jobs).values()
-    solved |= {(point.name, point.epsilon): point for point in made}
+        solved = {(point.name, point.epsilon): point for point in workers.run(_point, jobs)}
     points: list[Point] = []
     for method, seeing in lines:
         name = line_name(method.name, seeing)
-        line = [solved[name, epsilon] for epsilon in sorted(epsilons) if (name, epsilon) in solved]
+        line = [solved[name, epsilon] for epsilon in sorted(epsilons)]
         points += enforce_monotonicity(line, use.less_is_better) if use.ignores_promise else line
     return Curve(like.name.lower(), entropy(joint.p_x), tuple(points), use)
 
@@ -241,26 +233,14 @@ class Workers:
                 process.terminate()
         self._pool.shutdown(cancel_futures=True)
 
-    def run_until(
-        self, deadline: float, work: Callable[..., Answer], jobs: Sequence[tuple[Any, ...]]
-    ) -> dict[int, Answer]:
-        """The answers to the jobs that begin before the clock (`time.monotonic`) shows the deadline, by their number.
-
-        Jobs begin in order, and one that has begun is finished.
-        """
+    def run(self, work: Callable[..., Answer], jobs: Sequence[tuple[Any, ...]]) -> list[Answer]:
+        """The answers to the jobs, which begin in order."""
         pool = self._open_pool(len(jobs))
         if pool is None:
-            found: dict[int, Answer] = {}
-            for number, job in enumerate(jobs):
-                if time.monotonic() >= deadline:
-                    break
-                found[number] = work(*job)
-            return found
+            return [work(*job) for job in jobs]
         futures: list[Future[Answer]] = [pool.submit(work, *job) for job in jobs]
-        _wait(futures, deadline)
-        begun = [number for number, future in enumerate(futures) if not future.cancel()]
-        _wait([futures[number] for number in begun], math.inf)
-        return {number: futures[number].result() for number in begun}
+        _wait(futures)
+        return [future.result() for future in futures]
 
     def _open_pool(self, jobs: int) -> ProcessPoolExecutor | None:
         if min(jobs, self._most) < 2 or "fork" not in multiprocessing.get_all_start_methods():
@@ -275,14 +255,13 @@ class Workers:
         return self._pool
 
 
-def _wait(futures: Sequence[Future[Any]], deadline: float) -> None:
-    """Wait for all of them, or until the deadline, or until one fails."""
-    left = deadline - time.monotonic()
+def _wait(futures: Sequence[Future[Any]]) -> None:
+    """Wait for all of them; raise what one fails with at once."""
     # A signal that another thread receives does not wake this one: it looks by itself, again and again.
-    while left > 0 and wait(futures, min(left, LOOK), FIRST_EXCEPTION).not_done:
-        if any(future.done() and not future.cancelled() and future.exception() for future in futures):
-            return
-        left = deadline - time.monotonic()
+    while wait(futures, LOOK, FIRST_EXCEPTION).not_done:
+        for future in futures:
+            if future.done():
+                future.result()
 
 
 @contextmanager

@@ -186,15 +186,15 @@ def assess_repeats(
         unknown = outgoing.bound_table.unmeasured or f"these rows do not carry {' & '.join(mine.secret)}."
     elif repeats:
         try:
-            protocols = [("this release", outgoing.sealed), *(load_protocol(entry) for entry in repeats)]
-            at_most = add_composable([sealed for _, sealed in protocols])
+            protocols = [("this release", outgoing.sealed), *(_load_protocol(entry) for entry in repeats)]
+            at_most = _add_composable([sealed for _, sealed in protocols])
             found = compose_releases(protocols, outgoing.bound_table.encoding.table, bins, merges)
         except InputError as error:
             unknown = error.sentence
     return LedgerReport(ledger, repeats, rest, found, unknown, alike=alike, at_most=at_most)
 
 
-def add_composable(releases: Sequence[SealedProtocol]) -> float | None:
+def _add_composable(releases: Sequence[SealedProtocol]) -> float | None:
     """ε of the first, A of every other, and all noise (docs/theory.md, Theorem 77); None where one has no A."""
     limits = [sealed.promise.composable for sealed in releases[1:]]
     if None in limits:
@@ -219,7 +219,7 @@ def concurrent_release_error(repeats: Sequence[Entry]) -> LedgerError:
     )
 
 
-def load_protocol(entry: Entry) -> tuple[str, SealedProtocol]:
+def _load_protocol(entry: Entry) -> tuple[str, SealedProtocol]:
     """The protocol of a release, and what it is called."""
     name = f"the protocol of '{entry.table}'"
     if entry.protocol is not None:
@@ -364,7 +364,7 @@ def _sum_up(group: Sequence[Entry]) -> tuple[float | None, float | None, str]:
     """ε promised and spent by releases together, and why it is that much."""
     last = group[-1]
     try:
-        sealed = [load_protocol(entry)[1] for entry in group]
+        sealed = [_load_protocol(entry)[1] for entry in group]
     except InputError as error:
         return None, None, f"A protocol cannot be read: {error.sentence}"
     if all(entry.digest in last.after for entry in group[:-1]):
@@ -373,7 +373,7 @@ def _sum_up(group: Sequence[Entry]) -> tuple[float | None, float | None, str]:
     if all(entry.draws_alike(last) for entry in group):
         how = "One key: whoever did not change was drawn once; nothing bounds what is said of the others."
         return sealed[-1].total_epsilon, sealed[-1].certified_total, how
-    sums = [total for i in range(len(sealed)) if (total := add_composable([sealed[i], *sealed[:i], *sealed[i + 1 :]]))]
+    sums = [total for i in range(len(sealed)) if (total := _add_composable([sealed[i], *sealed[:i], *sealed[i + 1 :]]))]
     if sums:
         return min(sums), min(sums), "Each adds its limit A to one of them."
     names = format_names([entry.table for entry in group])
