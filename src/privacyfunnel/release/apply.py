@@ -319,13 +319,14 @@ def refuse_drift(found: TableLeak | None, sealed: SealedProtocol, spec: ReleaseS
     amount = "without bound" if math.isinf(found.epsilon) else f"up to ε = {format_epsilon(found.epsilon)}"
     together = f", together {found.includes}" if found.includes else ""
     why = f": {found.why.rstrip('.')}" if found.why else ""
+    larger = f"Allow a larger {hint('epsilon')} for these rows, or design"
+    larger = "Design" if math.isinf(found.epsilon) else larger
     keep = f"leave out {hint('keep')}, or keep unjudged ({hint('accept_kept')}); " if spec.judged_columns else ""
     raise GuaranteeError(
         f"{promise.name} ε = {format_number(found.allowed)} about {secret} must hold on these rows; there the "
-        f"protocol leaks {amount}{together}{why}. Allow a larger {hint('epsilon')} for these rows, or design a "
-        f"protocol for them, with rare values merged ({hint('merge_rare', 10)}), or beforehand for the population "
-        f"({hint('population', '95%')}); {keep}{hint('accept_drift')} publishes them all the same, and a notice says "
-        "so."
+        f"protocol leaks {amount}{together}{why}. {larger} a protocol for them, with rare values merged "
+        f"({hint('merge_rare', 10)}), or beforehand for the population ({hint('population', '95%')}); {keep}"
+        f"{hint('accept_drift')} publishes them all the same, and a notice says so."
     )
 
 

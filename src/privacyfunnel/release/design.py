@@ -36,7 +36,7 @@ from privacyfunnel.model.uses.ordinal_scale import Orders
 from privacyfunnel.model.uses.use import Information, Use, UseValue
 from privacyfunnel.names import validate_roles
 from privacyfunnel.release.ledger.ledger_file import Entry
-from privacyfunnel.release.model_design import FittedModel, fit_model, fit_population
+from privacyfunnel.release.model_design import FittedModel, check_listed, fit_model, fit_population
 from privacyfunnel.release.population_scope import extend_effort, obstacle, rows_only_worth
 from privacyfunnel.release.private_design import design_statements, model_scope_statement, share_statements
 from privacyfunnel.release.wide_design import FittedWideModel, check_wide, fit_wide, is_wide, seal_wide
@@ -238,8 +238,8 @@ def count_table(table: Table, spec: ReleaseSpec) -> Encoding:
     else:
         bins, merges = spec.bin_rules, spec.counted_merges
         found = encode(table, secret=secret, publish=publish, bins=bins, merges=merges, keep=keep, ids=ids)
-    if wide:
-        check_wide(found.contingency, spec)
+    if spec.publishes_model:
+        (check_wide if wide else check_listed)(found.contingency, spec)
     return found
 
 

@@ -151,10 +151,9 @@ class EarlierRelease:
     def promise_for(self, total: Promise) -> Promise:
         """What is promised of records, so that all releases together keep that promise with the model."""
         model = self.model
-        found = total.reduce(model.epsilon, model.secrets)
         if not model.epsilon < Fraction(str(total.epsilon)):
             raise self.no_budget(total)
-        return found
+        return total.reduce(model.epsilon, model.secrets)
 
     def describe_budget(self, total: float) -> str:
         """What was spent before, and what all releases together may spend."""

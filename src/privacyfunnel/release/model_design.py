@@ -7,8 +7,7 @@ none appears because of one person. The whole ε is shared between p̃ and the r
 from __future__ import annotations
 
 import math
-import random
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -25,11 +24,12 @@ from privacyfunnel.model.credal.noisy_sample_rule import NoisySampleRule
 from privacyfunnel.model.credal.sample_rule import RARE, check_confidence
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Population, PopulationPromise, Promise
-from privacyfunnel.model.published.noise import NOISES, NoiseSource, OwnNoise, noise_variance
-from privacyfunnel.model.published.noisy_counts import NoisyCounts, check_design_epsilon
+from privacyfunnel.model.published.noise import NoiseSource, noise_variance
+from privacyfunnel.model.published.noisy_counts import NoisyCounts
 from privacyfunnel.model.published.table_model import (
     DELTA,
     EachModel,
+    FewRowsError,
     LabelTests,
     MeasuredCounts,
     PublishedModel,
@@ -40,6 +40,7 @@ from privacyfunnel.model.published.table_model import (
 )
 from privacyfunnel.names import OTHER, unique_label
 from privacyfunnel.release.kept_counts import group_table
+from privacyfunnel.release.rehearsal import Noise, fit_or_advise, fixed_part, noise_source, refuse_large
 from privacyfunnel.spec.kinds import ALL_COLUMNS
 
 if TYPE_CHECKING:
@@ -55,16 +56,11 @@ MOST_FOR_CELLS = Fraction(1, 3)  # … no more than this unless it would be half
 ROWS_TO_FIND_LABELS = 2000  # over n: the ε_c at which a count of n / 50 shows that its label is no one's
 FOR_LABELS, MOST_FOR_LABELS = Fraction(1, 20), Fraction(1, 4)  # of the whole ε, where those of several are found …
 FOR_OTHERS = Fraction(1, 5)  # … and of ε_c, for what became `other`, where those of one are
-LARGEST_TOTAL = 30  # with which labels are found: chances below 1e-24 are not told apart
-LEAST_LEFT = Fraction(1, 1000)  # of ε for the records
-LARGEST_ADVICE = 3.0  # the largest ε that a refusal proposes
 SURE_OF_OTHERS = 2  # standard deviations of noise that `other` must have to be a value of the model
 FOR_POPULATION = Fraction(1, 3)  # of the whole ε, for the counts by which a population is promised
 CONFIDENCE = 0.95  # unless another was asked for
 MOST_CELLS = 1 << 16  # of counts that get noise: a second or two of exact draws
 MOST_NOISE = 1  # of the rows: with more of it p̃ says nothing
-
-Noise = Callable[[Fraction], NoiseSource]
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,16 +95,27 @@ class _NoisyTable:
         return MeasuredCounts(cells, np.stack([self.variance[group].sum(axis=0) for group in groups]))
 
 
+def check_listed(table: Contingency, spec: ReleaseSpec) -> None:
+    """Refuse a request that leaves nothing for a model, before any noise is drawn."""
+    _fewest_rows(spec)
+    try:
+        _make_budget(table, spec)
+    except FewRowsError:
+        fit_model(table, spec)  # which says what would help
+
+
 def fit_model(table: Contingency, spec: ReleaseSpec) -> FittedModel:
     """The model of a table, and the promise for records with respect to it."""
+    return fit_or_advise(partial(_fit_model, table), spec, int(table.weights.sum()))
+
+
+def _fit_model(table: Contingency, spec: ReleaseSpec, noise: Noise) -> FittedModel:
     promise, budget = spec.promise_value, _make_budget(table, spec)
-    if budget.total > LARGEST_TOTAL and spec.domain_file is None:
-        raise ParameterError(
-            f"Labels are found through noise for ε of at most {LARGEST_TOTAL}; it is {format_number(promise.epsilon)}. "
-            f"Name labels in a domain file ({hint('domain', 'domain.json')}), or use a smaller ε."
-        )
-    noise, fewest = noise_source(spec), _fewest_rows(spec)
-    table = table if spec.domain_file is not None else _fill(table)
+    fewest = _fewest_rows(spec)
+    if spec.domain_file is None:
+        from privacyfunnel.tables.coding.domain_file import fill_table
+
+        table = fill_table(table)
     if promise.by_column:
         columns, budget = table.secret.columns, replace(budget, parts=len(table.secret.columns))
         noisy = _count(table.select_secret(0), spec, budget, noise, fewest)
@@ -119,10 +126,12 @@ def fit_model(table: Contingency, spec: ReleaseSpec) -> FittedModel:
     else:
         noisy = _count(table, spec, budget, noise, fewest)
         table, model = noisy.contingency, _fit_table(noisy, budget, ",".join(noisy.contingency.secret.columns))
+        public = (*table.secret.columns, *(coding.column for coding in table.published.codings))
         if promise.reads_labels and any(len(group) != 1 for group in model.groups):
             raise ParameterError(
-                f"{promise.name} names values of the secret, which a published model merges where they are rare. Merge "
-                f"them first with {hint('merge_secrets')}, or ask for {hint('prior', 'table')}."
+                f"{promise.name} names values of the secret, which a published model merges where they are rare or "
+                f"not public. Say that the labels are public ({hint('public_labels', ','.join(public))}) and merge "
+                f"rare values of the secret ({hint('merge_secrets')}), or ask for {hint('prior', 'table')}."
             )
     shown = Joint.from_contingency(replace(table, weights=np.ones_like(table.weights)))
     joint = model.joint(shown.attributes, shown.combos, shown.secret_name)
@@ -157,8 +166,7 @@ def _fit_table(noisy: _NoisyTable, budget: _Budget, secret: str) -> TableModel:
     """p̃ of one secret from its counts with noise; rare values are one group."""
     groups = pool_secrets(noisy.cells.sum(axis=1), noisy.variance.sum(axis=1), budget.rows)
     if len(groups) < 2:
-        why = f"all values of {secret} are rare, or all but one"
-        raise _few_rows(why, _enough(budget, noisy.cells.size), secret)
+        raise FewRowsError(f"all values of {secret} are rare, or all but one", secret.split(","))
     counts = noisy.count_groups(groups)
     return TableModel(
         weights=fit_groups(counts, budget.rows if noisy.delta else None),
@@ -195,16 +203,11 @@ def _make_budget(table: Contingency, spec: ReleaseSpec) -> _Budget:
     promise = spec.promise_value
     scale = Fraction(promise.smallest_scale(table.secret_labels))
     total = Fraction(str(promise.epsilon))
+    refuse_large(total, labels_given=spec.domain_file is not None)
     least = min([total * scale, *(Fraction(str(size)) for size in promise.own_sizes.values())])
-    whole = float(least)
-    fixed = None if spec.design_epsilon is None else check_design_epsilon(spec.design_epsilon)
-    if fixed is not None and least - fixed < LEAST_LEFT:
-        raise ParameterError(
-            f"{hint('design_epsilon')} is a part of the whole ε = {format_number(whole)}; it is "
-            f"{format_number(float(fixed))}. Give the counts less, or ask for a larger ε."
-        )
+    fixed = fixed_part(spec, least)
     if least / 2 < Fraction(1, 1000):
-        raise _few_rows(f"ε = {format_number(whole)} leaves no ε for a model", f"Try {hint('epsilon', 0.1)}")
+        raise FewRowsError(f"ε = {format_number(float(least))} leaves no ε for a model")
     return _Budget(total, int(table.weights.sum()), fixed, least, spec.public_labels)
 
 
@@ -278,7 +281,7 @@ def _find_one(table: Contingency, budget: _Budget, noise: Noise, fewest: Mapping
         others, variance = _noisy(outside, noise(for_others / 2), None)
     few = max(few_rows(budget.rows), SURE_OF_OTHERS * math.sqrt(variance.sum()))
     alone = bool(for_others) and bool(others.sum() >= few)
-    shown, named = _show(coding, columns, counted[rows].sum(axis=0), alone, budget)
+    shown, named = _show(coding, columns, counted[rows].sum(axis=0), alone, budget, [coding.column])
     cells = counted[np.ix_(rows, named)]
     _refuse_noise(cells.size, inner.rate, budget)
     variances = np.full(cells.shape, noise_variance(inner.rate))
@@ -302,7 +305,7 @@ def _find_several(table: Contingency, budget: _Budget, noise: Noise, fewest: Map
     tests = LabelTests(source.rate, budget.total, budget.delta / len(variable.codings))
     rows = np.zeros(len(table.weights), dtype=bool)
     secrets_given = all(map(budget.names_all, table.secret.codings))
-    codings, names = [], ",".join(coding.column for coding in variable.codings if not coding.edges)
+    codings, names = [], [coding.column for coding in variable.codings if not coding.edges]
     for j, coding in enumerate(variable.codings):
         pair = np.zeros((len(rows), len(coding.labels)), dtype=np.int64)
         np.add.at(pair.T, variable.combos[:, j], table.weights.T)
@@ -324,10 +327,7 @@ def _find_several(table: Contingency, budget: _Budget, noise: Noise, fewest: Map
 def _refuse_noise(cells: int, rate: Fraction, budget: _Budget) -> None:
     """Refuse a model that noise would drown."""
     if cells / float(rate) > MOST_NOISE * budget.rows:
-        raise _few_rows(
-            f"{budget.rows:,} rows are too few for a model of {cells:,} pairs of a secret and a value",
-            _enough(budget, cells),
-        )
+        raise FewRowsError(f"they are too few for a model of {cells:,} pairs of a secret and a value")
 
 
 def _noisy(counts: IntArray, source: NoiseSource, budget: _Budget | None) -> tuple[IntArray, FloatArray]:
@@ -373,31 +373,12 @@ def _labels(table: Contingency, rows: BoolArray) -> tuple[str, ...]:
     return tuple(label for label, found in zip(table.secret_labels, rows, strict=True) if found)
 
 
-def _fill(table: Contingency) -> Contingency:
-    """The table with every bin of its binned columns, which are public, and a label for missing numbers."""
-    from privacyfunnel.tables.coding.domain_file import fill_bins
-
-    codings = table.published.codings
-    if not any(coding.edges for coding in codings):
-        return table
-    wide = [fill_bins(coding, missing=True) if coding.edges else coding for coding in codings]
-    if len(wide) == 1:
-        return table.recode(_product(wide))
-    combos = np.column_stack(
-        [
-            np.array([new.labels.index(label) for label in old.labels])[column]
-            for old, new, column in zip(codings, wide, table.combos.T, strict=True)
-        ]
-    )
-    return replace(table, published=replace(table.published, codings=tuple(wide), combos=combos))
-
-
 def _show(
-    coding: Coding, kept: BoolArray, totals: IntArray, others: bool, budget: _Budget, names: str = ""
+    coding: Coding, kept: BoolArray, totals: IntArray, others: bool, budget: _Budget, names: Sequence[str]
 ) -> tuple[Coding, BoolArray]:
     """The labels of a column that are published, by noisy totals, and which of its own they are.
 
-    Where there are too few, an error advises to name those of the columns `names`, or of this one.
+    Where there are too few, those of the columns `names` may be public knowledge.
 
     What is left is `other`, or counts as the commonest label where `others` are hardly anything: a value of the
     model that no row has could hide others in the model and nowhere else. A missing number likewise.
@@ -410,8 +391,7 @@ def _show(
         return shown, np.arange(last + 1) < last
     labels = tuple(label for label, stays in zip(coding.labels, kept, strict=True) if stays)
     if len(labels) + others < 2:
-        why = f"no values of '{coding.column}' have enough rows to be named through noise"
-        raise _few_rows(why, _enough(budget), names or coding.column)
+        raise FewRowsError(f"no values of '{coding.column}' have enough rows to be named through noise", names)
     missing = None
     if coding.missing is not None and kept[coding.missing]:
         missing = labels.index(coding.labels[coding.missing])
@@ -425,26 +405,3 @@ def _product(codings: list[Coding]) -> Variable:
 
     domain = DomainFile({coding.column: coding for coding in codings})
     return domain.variable([coding.column for coding in codings])
-
-
-def noise_source(spec: ReleaseSpec) -> Noise:
-    """Where noise comes from; from a seed for tests only, and then the protocol is not for publication."""
-    seeded = partial(OwnNoise, randbelow=random.Random(spec.seed).randrange)
-    return NOISES[spec.design_noise] if spec.seed is None else seeded
-
-
-def _enough(budget: _Budget, cells: int = 0) -> str:
-    """An ε that would do, rounded up, or as many rows as it would do for."""
-    needed = 4 * cells / budget.rows if cells else 2 * ROWS_TO_FIND_LABELS / budget.rows
-    epsilon = f"{max(needed, 2 * float(budget.total)):.2g}"
-    rows = math.ceil(float(epsilon) / float(budget.total) * budget.rows)
-    larger = f"{hint('epsilon', epsilon)} or " if float(epsilon) <= LARGEST_ADVICE else ""
-    return f"Try {larger}{float(f'{rows:.2g}'):,.0f} rows"
-
-
-def _few_rows(why: str, enough: str, column: str = "COLUMN") -> ParameterError:
-    return ParameterError(
-        f"A published model needs more rows, a larger ε or fewer values: {why}. {enough}, name values that are public "
-        f"knowledge ({hint('public_labels', column)}), or use {hint('prior', 'table')}, whose mechanism is for your "
-        "eyes only."
-    )

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -35,14 +35,13 @@ from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.published.measurement import MOST_LABELS, CodedTable
 from privacyfunnel.model.published.model_quality import ModelQuality, measure_quality
 from privacyfunnel.model.published.noise import NoNoise
-from privacyfunnel.model.published.noisy_counts import check_design_epsilon
+from privacyfunnel.model.published.table_model import FewRowsError
 from privacyfunnel.model.published.tree_fit import check_zeros, tabulate_zeros
 from privacyfunnel.model.published.tree_model import check_known
 from privacyfunnel.model.published.wide_fit import (
     BINNED,
     FOUND,
     GIVEN,
-    FewRowsError,
     FoundColumn,
     WideFit,
     fit_wide_model,
@@ -50,7 +49,7 @@ from privacyfunnel.model.published.wide_fit import (
 from privacyfunnel.model.published.wide_model import WideModel
 from privacyfunnel.model.uses.statistics_use import Statistics
 from privacyfunnel.model.uses.use import Information
-from privacyfunnel.release.model_design import LARGEST_ADVICE, LEAST_LEFT, noise_source
+from privacyfunnel.release.rehearsal import Noise, fit_or_advise, fixed_part, refuse_large
 from privacyfunnel.tables.coding.contingency import Contingency, Variable, distinct_rows
 
 if TYPE_CHECKING:
@@ -63,7 +62,6 @@ MOST_FOUND = 2000  # labels of a column among which some are found through noise
 MOST_COLUMNS = 200
 MOST_LISTED_COLUMNS = 2  # whose combinations are listed where labels are found through noise
 ENOUGH = Fraction(10**6)  # ε for all edges, where counts have no noise
-LARGEST_TOTAL = 30  # with which labels are found: chances below 1e-24 are not told apart
 
 
 def is_wide(spec: ReleaseSpec) -> bool:
@@ -159,11 +157,7 @@ def check_wide(table: Contingency, spec: ReleaseSpec) -> None:
             "shared by all of them, so that noise grows with their number. Publish those that are needed."
         )
     given = {*spec.public_labels} if spec.domain_file is None else {*spec.secret, *spec.publish}
-    if promise.epsilon > LARGEST_TOTAL and not given >= {*spec.secret, *spec.publish}:
-        raise ParameterError(
-            f"Labels are found through noise for ε of at most {LARGEST_TOTAL}; it is {format_number(promise.epsilon)}. "
-            f"Name labels in a domain file ({hint('domain', 'domain.json')}), or use a smaller ε."
-        )
+    refuse_large(Fraction(str(promise.epsilon)), labels_given=given >= {*spec.secret, *spec.publish})
     for coding in (*table.secret.codings, *codings):
         _refuse_many_labels(Attribute(coding.column, coding.labels), coding.column in given)
     attributes = [Attribute(coding.column, coding.labels) for coding in codings]
@@ -172,15 +166,26 @@ def check_wide(table: Contingency, spec: ReleaseSpec) -> None:
     check_zeros(attributes, spec.impossible_pairs)
     if spec.domain_file is not None:
         tabulate_zeros(attributes, spec.impossible_pairs)
+    rows = int(table.weights.sum())
+    try:
+        _model_epsilon(spec, Fraction(str(promise.epsilon)), rows)
+    except FewRowsError:
+        fit_or_advise(partial(_fit_wide, table), spec, rows)
 
 
 def fit_wide(table: Contingency, spec: ReleaseSpec) -> FittedWideModel:
     """The tree of a table, and the promise for records with respect to it."""
     check_wide(table, spec)
+    return fit_or_advise(partial(_fit_wide, table), spec, int(table.weights.sum()))
+
+
+def _fit_wide(table: Contingency, spec: ReleaseSpec, source: Noise) -> FittedWideModel:
+    from privacyfunnel.tables.coding.domain_file import fill_table
+
     promise, given = spec.promise_value, spec.domain_file is not None
     total, rows = Fraction(str(promise.epsilon)), int(table.weights.sum())
     epsilon = _model_epsilon(spec, total, rows)
-    table = table if given else _fill_bins(table)
+    table = table if given else fill_table(table)
     coded = code_table(table)
     kinds = [
         GIVEN
@@ -191,14 +196,10 @@ def fit_wide(table: Contingency, spec: ReleaseSpec) -> FittedWideModel:
         for coding in table.published.codings
     ]
     secrets_given = given or {*spec.secret} <= {*spec.public_labels}
-    measured, spent, source = coded, epsilon, noise_source(spec)
+    measured, spent = coded, epsilon
     if spec.model_table is not None:
         measured, spent, source = _read_model_table(spec), ENOUGH, lambda _: NoNoise()
-    try:
-        fit = fit_wide_model(measured, spent, total, source, (secrets_given, kinds), spec.impossible_pairs, spec.known)
-    except FewRowsError as error:
-        hidden = [] if given else [name for name in error.columns if name not in spec.public_labels]
-        raise _few_rows_error(str(error), rows, total, hidden, error.needed) from None
+    fit = fit_wide_model(measured, spent, total, source, (secrets_given, kinds), spec.impossible_pairs, spec.known)
     model = WideModel(
         tree=fit.tree, groups=fit.groups, rest=fit.rest, rows=rows, epsilon=epsilon, delta=fit.delta, total=total
     )
@@ -246,18 +247,13 @@ def code_table(table: Contingency) -> CodedTable:
 
 
 def _model_epsilon(spec: ReleaseSpec, total: Fraction, rows: int) -> Fraction:
-    if spec.design_epsilon is not None:
-        fixed = check_design_epsilon(spec.design_epsilon)
-        if total - fixed < LEAST_LEFT:
-            raise ParameterError(
-                f"{hint('design_epsilon')} is a part of the whole ε = {format_number(float(total))}; it is "
-                f"{format_number(float(fixed))}. Give the model less, or ask for a larger ε."
-            )
+    fixed = fixed_part(spec, total)
+    if fixed is not None:
         return fixed
     share = max(total * LEAST_SHARE, min(total * LARGEST_SHARE, Fraction(ROWS_TO_MODEL, rows)))
     epsilon = Fraction(f"{float(share):.3g}")
     if epsilon < Fraction(1, 1000):
-        raise _few_rows_error(f"ε = {format_number(float(total))} leaves no ε for a model", rows, total)
+        raise FewRowsError(f"ε = {format_number(float(total))} leaves no ε for a model")
     return epsilon
 
 
@@ -268,20 +264,8 @@ def _refuse_many_labels(attribute: Attribute, given: bool) -> None:
             f"column '{attribute.name}' has {size:,} different values; a model takes at most {most:,}, and few of them "
             f"would have the rows to be named. Leave it out, publish a part of it "
             f"({hint('bins', f'{attribute.name}=prefix:3')}), or map values to groups "
-            f"({hint('bins', f'{attribute.name}=@groups.csv')})."
+            f"({hint('bins', f'{attribute.name}=map:groups.csv')})."
         )
-
-
-def _fill_bins(table: Contingency) -> Contingency:
-    """The table with every bin of its binned columns, which are public, and a label for missing numbers."""
-    from privacyfunnel.tables.coding.domain_file import fill_bins
-
-    codings = [fill_bins(coding, missing=True) if coding.edges else coding for coding in table.published.codings]
-    becomes = [
-        np.array([new.labels.index(label) for label in old.labels], dtype=np.int64)
-        for old, new in zip(table.published.codings, codings, strict=True)
-    ]
-    return _map_labels(table, codings, becomes)
 
 
 def _recode(table: Contingency, columns: Sequence[FoundColumn]) -> Contingency:
@@ -302,15 +286,3 @@ def _map_labels(table: Contingency, codings: Sequence[Coding], becomes: Sequence
     weights = np.zeros((len(table.weights), len(combos)), dtype=np.int64)
     np.add.at(weights.T, place, table.weights.T)
     return Contingency(weights, table.secret, Variable(tuple(codings), combos))
-
-
-def _few_rows_error(
-    why: str, rows: int, total: Fraction, columns: Sequence[str] = ("COLUMN",), needed: float = 1.0
-) -> ParameterError:
-    more, names = math.ceil(max(2.0, 1.5 * needed) * float(total) * 10) / 10, ",".join(columns)
-    larger = f"Try {hint('epsilon', format_number(more))}. " if more <= LARGEST_ADVICE else ""
-    public = f"Name values that are public knowledge ({hint('public_labels', names)}), publish" if names else "Publish"
-    return ParameterError(
-        f"A published model needs more rows, a larger ε or fewer values: {why}, of {rows:,} rows. "
-        f"{larger}{public} fewer columns, or use {hint('prior', 'table')}, whose mechanism is for your eyes only."
-    )

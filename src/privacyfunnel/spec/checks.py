@@ -59,7 +59,7 @@ def check_prior(spec: Spec) -> None:
     if spec.prior == MODEL and spec.population is not None:
         raise ParameterError(
             f"{hint('prior', MODEL)} and {hint('population')} name two priors. Leave one of them out, or use "
-            f"{hint('prior', POPULATION_PRIOR)}."
+            f"{hint('prior', POPULATION_PRIOR)} with {hint('domain', 'domain.json')}."
         )
     if spec.prior == TABLE and spec.design_epsilon is not None:
         raise ParameterError(
@@ -212,7 +212,7 @@ def check_private(spec: Spec) -> None:
     if spec.with_shares:
         raise ParameterError(
             "A private design states its rows through noise alone; exact shares would undo that. Leave out "
-            f"{hint('with_shares')}, or use {hint('prior', TABLE)}."
+            f"{hint('with_shares')}, or use {hint('prior', TABLE)} without {hint('domain')}."
         )
     if spec.bins:
         raise ParameterError(

@@ -168,7 +168,7 @@ class ReleaseSpec:
         for role, columns in (("secret", self.secret), ("published", self.publish)):
             if not columns and self.after is None:
                 raise ColumnError(f"at least one {role} column must be named; none was. Name one.")
-        _ = self.promise_value
+        _ = self.promise_value, self.row_key  # each is refused before anything is read
         check_model(self)
         check_population(self)
         return self
@@ -226,7 +226,7 @@ class ReleaseSpec:
         if epsilon is None and self.average is not None:
             raise ParameterError(
                 f"A promise needs its ε; none was given. Add {hint('epsilon', 1)}. An average alone promises nothing "
-                f"about the worst record; {hint('average_only')} asks for just that."
+                f"about the worst record; {hint('average_only')} with {hint('prior', 'table')} asks for just that."
             )
         default = epsilon_of_factor(DEFAULT_FACTOR) if default is None else default
         return find_promise(self.promise, default if epsilon is None else epsilon)

@@ -283,6 +283,14 @@ def _pool(totals: FloatArray, variance: FloatArray, least: float) -> list[list[i
     return [*alone, sorted(pool)] if pool else alone
 
 
+class FewRowsError(Exception):
+    """Too few rows, or too small an ε, for a model: why, and columns whose labels would help if they were public."""
+
+    def __init__(self, why: str, columns: Sequence[str] = ()) -> None:
+        super().__init__(why)
+        self.columns = columns
+
+
 @dataclass(frozen=True, slots=True)
 class LabelTests:
     r"""Which labels of a table of noisy counts may be published: those that some test says many rows have.

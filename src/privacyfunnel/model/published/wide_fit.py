@@ -23,7 +23,7 @@ from privacyfunnel.arrays import BoolArray, IntArray
 from privacyfunnel.model.joint import Attribute
 from privacyfunnel.model.published.measurement import CodedTable, NoisePlan, TreeMeasurement, add_noise, measure_edges
 from privacyfunnel.model.published.noise import NoiseSource, noise_variance
-from privacyfunnel.model.published.table_model import DELTA, TESTS, LabelTests, few_rows, pool_secrets
+from privacyfunnel.model.published.table_model import DELTA, TESTS, FewRowsError, LabelTests, few_rows, pool_secrets
 from privacyfunnel.model.published.tree_fit import (
     Label,
     Zeros,
@@ -109,8 +109,7 @@ def fit_wide_model(
     totals = np.array([seen[listed[pool]].sum() for pool in pools], dtype=np.int64)
     grouped = replace(table, secret=secret, secrets=of_secret[table.secrets]) if len(named) > 1 else None
     if len(pools) < 2 or grouped is None:
-        needed = tests.threshold(1) / max(float(np.sort(seen)[-2:].min()), 1.0)  # the noisy count of the second
-        raise FewRowsError(f"all values of {table.secret.name} are rare, or all but one", [table.secret.name], needed)
+        raise FewRowsError(f"all values of {table.secret.name} are rare, or all but one", [table.secret.name])
     if not given[0]:
         totals = np.append(totals, n - totals.sum())  # n is public: this costs nothing
     pairs, columns = [], []
@@ -126,9 +125,8 @@ def fit_wide_model(
         pairs.append(both)
     empty = [at.name for at, column in zip(table.attributes, columns, strict=True) if not column.found.any()]
     if empty:
-        needed = tests.threshold(1) / max(min(float(both.sum(axis=0).max(initial=0)) for both in pairs), 1.0)
         why = f"no value of {', '.join(empty)} has the {tests.threshold(1):,} rows that name it"
-        raise FewRowsError(why, empty, needed)
+        raise FewRowsError(why, empty)
     attributes = tuple(Attribute(at.name, col.labels) for at, col in zip(table.attributes, columns, strict=True))
     coded = _recode(table, of_secret, secret, columns, attributes)
     impossible = tabulate_zeros(attributes, published_zeros(attributes, zeros))
@@ -138,14 +136,6 @@ def fit_wide_model(
     return WideFit(
         tree, tuple(columns), tuple(named), rest, delta, tests.threshold(1) if delta else 0, math.sqrt(variance)
     )
-
-
-class FewRowsError(Exception):
-    """Too few rows, or too small an ε, for a model: why, in which columns, and about how many times the ε would do."""
-
-    def __init__(self, why: str, columns: Sequence[str], needed: float) -> None:
-        super().__init__(why)
-        self.columns, self.needed = columns, needed
 
 
 def _show_column(

@@ -13,7 +13,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from privacyfunnel.hints import hint
 from privacyfunnel.names import MISSING, format_names, suggest_name, unique_label
 from privacyfunnel.tables.coding.bins import Bins, Grouping, bin_labels, example_edges
 from privacyfunnel.tables.coding.coders import Coding
-from privacyfunnel.tables.coding.contingency import Variable
+from privacyfunnel.tables.coding.contingency import Contingency, Variable
 from privacyfunnel.tables.coding.encoding import Encoding, column_coders
 from privacyfunnel.tables.coding.exploration import numeric_columns
 from privacyfunnel.tables.coding.grouping_rules import parse_grouping
@@ -167,6 +167,19 @@ def _quotes_persons(rows: Counter[int]) -> bool:
 def fill_bins(coding: Coding, *, missing: bool) -> Coding:
     """A binned column with all of its bins, whether they occur or not; `missing` says whether an entry may be."""
     return _make_coding(coding.column, (), coding.edges, missing) if coding.edges else coding
+
+
+def fill_table(table: Contingency) -> Contingency:
+    """The table with every bin of its binned columns, which are public, and a label for missing numbers."""
+    codings = table.published.codings
+    if not any(coding.edges for coding in codings):
+        return table
+    wide = [fill_bins(coding, missing=True) for coding in codings]
+    if len(wide) == 1:
+        return table.recode(DomainFile({wide[0].column: wide[0]}).variable([wide[0].column]))
+    becomes = [np.array([new.labels.index(at) for at in old.labels]) for old, new in zip(codings, wide, strict=True)]
+    combos = np.column_stack([new[column] for new, column in zip(becomes, table.combos.T, strict=True)])
+    return replace(table, published=replace(table.published, codings=tuple(wide), combos=combos))
 
 
 def _make_coding(

@@ -98,7 +98,13 @@ def _first_rows(table: Table, columns: Sequence[str]) -> Rows:
         rows += parts[-1].height
         if rows >= MOST_ROWS:
             break
-    return {column.name: drop_name(column) for column in pl.concat(parts)} if parts else {}
+    return {column.name: drop_name(_flat(column)) for column in pl.concat(parts)} if parts else {}
+
+
+def _flat(entries: pl.Series) -> pl.Series:
+    """The entries, but for lists and the like, which have no text: no role takes them."""
+    nested = entries.dtype.is_nested() or entries.dtype == pl.Object
+    return pl.Series(entries.name, [None] * len(entries), dtype=pl.String) if nested else entries
 
 
 def _texts(entries: pl.Series) -> pl.Series:
