@@ -60,12 +60,12 @@ CASES: list[Case] = [
         ["no --robust", "no --known"],
     ),
     (
-        "spec/checks.py check_robust",
+        "spec/checks.py _refuse_together",
         "S --publish town --robust 1.5 --sees-secret --prior table",
         ["no --robust", "no --sees-secret"],
     ),
     (
-        "spec/checks.py check_private",
+        "spec/checks.py _refuse_together",
         "S --publish town --public-labels town --domain domain.json",
         ["no --public-labels", "no --domain"],
     ),
@@ -320,7 +320,7 @@ CASES: list[Case] = [
         "apply after/public/protocol.json june.csv",
         ["sanitise june.csv --after may"],
     ),
-    ("release/bound_table.py BoundTable.bind", "apply ages.json people.csv --bin age=0,50", ["no --bin"]),
+    ("tables/coding/bins.py refuse_bins", "apply ages.json people.csv --bin age=0,50", ["no --bin"]),
     ("release/bound_table.py BoundTable.measure_leak", "apply model.json people.csv --epsilon 0.5", ["no --epsilon"]),
     ("release/apply.py unknown_rows_error", "apply table.json july.csv", ["--unknown blur", "--unknown drop"]),
     ("release/apply.py refuse_drift", "apply table.json drifted.csv", ["--accept-drift", "--epsilon 9"]),
@@ -345,7 +345,7 @@ CASES: list[Case] = [
         "audit table.json people.csv --sanitised beside.csv",
         ["--keep rare --sanitised beside.csv"],
     ),
-    ("audits/matched_table.py MatchedTable.match", "audit ages.json people.csv --bin age=0,50", ["no --bin"]),
+    ("tables/coding/bins.py refuse_bins", "audit ages.json people.csv --bin age=0,50", ["no --bin"]),
     ("audits/matched_table.py secret_labels", "audit table.json people.csv --domain domain.json", ["no --domain"]),
     ("audits/pram.py audit_matrix", "audit --matrix matrix.csv people.csv", ["--secret job"]),
     (
@@ -381,6 +381,8 @@ CASES: list[Case] = [
 _LINE, _PYTHON, _CLUSTER = "refuses nothing", "met from Python alone", "met on a cluster alone, with its own tests"
 _LARGE, _SOLVER = "needs more values than a test should solve", "needs a solver that did not finish"
 _USELESS = "estimation/test_verdict.py::test_a_useless_release_is_refused_and_every_piece_of_advice_helps"
+_SHEET = "tables/test_foreign_files.py::test_a_sheet_is_read_and_the_first_unless_another_is_named"
+_USES = "cli/test_uses.py::test_a_method_that_a_refusal_names_serves_the_use"
 ELSEWHERE: dict[str, str] = {
     "audits/draw_agreement.py _check_seed": "what was drawn must not be published; nothing to follow",
     "audits/noise_audit.py _assign_rows": _LARGE,
@@ -388,7 +390,7 @@ ELSEWHERE: dict[str, str] = {
     "cli/scan_command.py _conclusions": _LINE,
     "cli/scan_command.py _format_epsilon_choices": _LINE,
     "designs/methods.py <module>": "worded as the module is imported",
-    "designs/methods.py Method.design": "cli/test_uses.py::test_a_method_that_a_refusal_names_serves_the_use",
+    "designs/methods.py Method.design": _USES,
     "designs/optimal/optimum.py check_size": _LARGE,
     "designs/optimal/problem_conversion.py check_all_seen": "met with pairs that never occur, and no population since",
     "designs/optimal/problem_conversion.py explain_skew.solve_or_explain": _SOLVER,
@@ -411,7 +413,6 @@ ELSEWHERE: dict[str, str] = {
         "release/test_wide_models.py::test_what_can_be_promised_in_place_of_srlip_is_said_and_works"
     ),
     "release/findings/composition_leakage.py _shared_merges": "names what an earlier release must be made with",
-    "release/findings/composition_leakage.py compose_releases": _PYTHON,
     "release/findings/population.py PopulationBound.kind": _LINE,
     "release/findings/rare_values.py RareSecrets.option": _LINE,
     "release/findings/rare_values.py rare_value_advice": _LINE,
@@ -441,6 +442,6 @@ ELSEWHERE: dict[str, str] = {
     "tables/readers/column_hazards.py _spellings": _LINE,
     "tables/readers/delimited.py DelimitedTable._refuse_ragged": "needs a delimiter that is taken for another",
     "tables/readers/eager_frames.py frame_by_persons": _PYTHON,
-    "tables/readers/foreign_files.py _read_excel": "tables/test_foreign_files.py::test_a_sheet_is_read_and_the_first_unless_another_is_named",
+    "tables/readers/foreign_files.py _read_excel": _SHEET,
     "tables/readers/formats.py _report_failures": "needs an encoding that is taken for another",
 }

@@ -98,3 +98,19 @@ def test_a_preset_sets_what_is_not_given() -> None:
     assert for_all.as_ == "values"
     assert ReleaseSpec(secret="s", publish="x", for_whom="everybody", as_="labels").as_ == "labels"
     assert ReleaseSpec(secret="s", publish="x", for_whom="inside").with_shares
+
+
+def test_a_column_that_tells_the_secret_by_itself_is_never_called_good(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    draw = random.Random(3)
+    jobs = [draw.choice(("clerk", "miner", "nurse")) for _ in range(6000)]
+    rows = "".join(f"{job},{job[0]},{draw.choice('ab')}\n" for job in jobs)
+    people = tmp_path / "people.csv"
+    people.write_text("job,group,house\n" + rows, encoding="utf-8")
+    for column, copy in (("group", True), ("house", False)):
+        words = ["sanitise", people, "-s", "job", "-p", column, "-e", 3, "--seed", 1, "--try"]
+        code, out, _ = said(capsys, *words)
+        assert code == 0
+        assert ("as group tells the secret by itself" in out) is copy
+        assert ("Accuracy     good" in out) is not copy

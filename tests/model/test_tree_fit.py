@@ -269,13 +269,10 @@ def test_pair_errors_are_those_of_the_exact_marginals() -> None:
         assert quality.two_way == pytest.approx(np.mean(two) if two else 0.0)
 
 
-def test_naive_bayes_and_base_are_what_they_say() -> None:
+def test_the_base_is_the_loss_of_the_shares_of_the_secret() -> None:
     rows = np.array([[0, 0], [0, 0], [0, 1], [1, 1]])
     quality = measure_quality(fit_tree_model(coded(rows, 2, [2]), Fraction(1), seeded(0)), coded(rows, 2, [2]))
     assert quality.base == pytest.approx(-0.75 * np.log(0.75) - 0.25 * np.log(0.25))
-    p0, p1 = 3.5 * np.array([2.5, 1.5]) / 4, 1.5 * np.array([0.5, 1.5]) / 2
-    own = [p0[0] / (p0 + p1)[0]] * 2 + [p0[1] / (p0 + p1)[1], p1[1] / (p0 + p1)[1]]
-    assert quality.naive_bayes == pytest.approx(-np.log(own).mean())
 
 
 @pytest.fixture(scope="module")

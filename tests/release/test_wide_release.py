@@ -349,7 +349,7 @@ TEXTS = pl.format("text {}", pl.int_range(pl.len()) % 2500)
     ("change", "more", "error", "parts"),
     [
         (TEXTS, {"allow": "race"}, ColumnError, ["2,500 different", "prefix:3", "Leave it out"]),
-        (pl.col("race"), {"epsilon": 0.05}, ParameterError, ["needs more rows", "public_labels", "fewer columns"]),
+        (pl.col("race"), {"epsilon": 0.05}, ParameterError, ["needs more rows", "epsilon=", "fewer columns"]),
         (pl.col("race"), {"promise": "srlip", "method": "real-or-synthetic"}, ParameterError, ["SRLIP is about more"]),
         (pl.col("race"), {"method": "real-or-synthetic", "prior": "table"}, ParameterError, ["published model"]),
     ],

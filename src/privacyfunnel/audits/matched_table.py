@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from privacyfunnel.arrays import IntArray
-from privacyfunnel.errors import ColumnError, LedgerError, ParameterError
+from privacyfunnel.errors import LedgerError, ParameterError
 from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.mechanism import Mechanism
 from privacyfunnel.mechanisms.sealing import SealedProtocol
@@ -23,7 +23,7 @@ from privacyfunnel.release.findings.kept_columns import KeptColumnAnalysis
 from privacyfunnel.release.kept_counts import column_bins, rest_merges
 from privacyfunnel.release.ledger.ledger_file import Ledger, ledger_path
 from privacyfunnel.release.shuffle import RowOrder
-from privacyfunnel.tables.coding.bins import Bins
+from privacyfunnel.tables.coding.bins import Bins, refuse_bins
 from privacyfunnel.tables.coding.domain_file import DomainFile
 from privacyfunnel.tables.coding.encoding import Encoding, encode
 from privacyfunnel.tables.readers.formats import Table
@@ -55,11 +55,7 @@ class MatchedTable:
                 "table. The noise of the tree model is not checked: the file does not state its noisy counts."
             )
         publish = tuple(at.name for at in domain.attributes)
-        named = [b for b in bins if b.column in publish]
-        if named:
-            raise ColumnError(
-                f"the bins of '{named[0].column}' are in the protocol file; leave out {hint('bins')} for it."
-            )
+        refuse_bins(bins, publish)
         encoding = encode(
             table,
             secret=domain.secret_columns,

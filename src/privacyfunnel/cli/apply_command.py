@@ -21,6 +21,7 @@ from privacyfunnel.cli.release_summary import (
     order_text,
 )
 from privacyfunnel.cli.spec_options import Given, TableOrDatabase, build_spec, fields_of, takes_spec
+from privacyfunnel.formatting import format_percent
 from privacyfunnel.names import format_names
 from privacyfunnel.spec.fields import BLUR
 
@@ -121,7 +122,7 @@ def _warnings(found: Applied) -> list[str]:
 
 def row_facts(found: Applied) -> list[tuple[str, str]]:
     """How the rows went out, a line each."""
-    unchanged = "" if math.isnan(found.unchanged) else text_format.format_share(found.unchanged, 1)
+    unchanged = "" if math.isnan(found.unchanged) else format_percent(found.unchanged)
     facts = [
         ("these rows", found.on_these_rows),
         ("unchanged", f"{unchanged} of rows show their own values" if unchanged else ""),

@@ -55,7 +55,7 @@ def demo(
     text = [
         f"{people} holds {release.rows:,} people of a US census (UCI Adult). Their {PUBLISH} is to be published,",
         f"their {SECRET} is to stay secret. Published as it is, {PUBLISH} would leak without bound:",
-        f"{look.value}, for one, rules out {look.secret}. So it was sanitised,",
+        f"nobody with {look.value}, for one, has {look.secret}. So it was sanitised,",
         f"by the labels that the census codes are known to have ({labels}):",
         "",
         format_summary(release),

@@ -154,10 +154,7 @@ def promise_text(sealed: SealedProtocol, *, average_only: bool) -> str:
 def design_facts(
     sealed: SealedProtocol, method: str, reason: str, worth: UseValue, shares: Sequence[ExpectedPrecision]
 ) -> list[tuple[str, str]]:
-    """The method, how near it is to the best, each column's error, and the information kept."""
-    columns = " & ".join(at.name for at in sealed.domain.attributes)
-    kept = text_format.format_nats(sealed.information, sealed.information_error)
-    kept += f", {text_format.format_share(sealed.information, sealed.entropy)} of H({columns})"
+    """The method, how near it is to the best, and each column's error."""
     reads = ", which looks at the secret" if sealed.sees_secret else ""
     found = sorted(shares, key=lambda told: -told.average)
     more = len(found) - NAMED
@@ -166,7 +163,6 @@ def design_facts(
         ("made for", f"{worth.use.full_name}; {optimality_text(worth)}" if sealed.mechanism.lists_inputs else WEIGHTED),
         *(("shares", f"{told} (95 %)") for told in found[:NAMED]),
         *([("", f"and {more} more columns, nearer than these")] if more > 0 else []),
-        ("information", kept if sealed.bound is None else f"{kept}; at most {sealed.bound:.4f} is possible"),
     ]
 
 

@@ -176,7 +176,7 @@ def _detail_lines(found: Scan, wanted: Promise) -> list[str]:
     """Every measure of each column, and what rare secrets cost; k, ℓ, t, δ and β are those of other tools."""
     rows = []
     for look in found.looks:
-        share = "" if look.information is None else text_format.format_share(look.information, found.secret_entropy)
+        share = "" if look.information is None else format_percent(look.information / (found.secret_entropy or 1))
         told = _disclosure(found, look.column)
         others = [] if told is None else [f"{told['k']:,}", str(told["l"]), *(f"{told[n]:.3g}" for n in MEASURES)]
         epsilons = [text_format.format_epsilon(each) for each in (look.lip, look.ldp)]

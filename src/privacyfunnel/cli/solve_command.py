@@ -10,6 +10,7 @@ import typer
 from privacyfunnel.cli import text_format
 from privacyfunnel.cli.application import Json, answer
 from privacyfunnel.cli.spec_options import Given, build_spec, takes_spec, with_default
+from privacyfunnel.formatting import format_percent
 
 if TYPE_CHECKING:
     from privacyfunnel.model.credal.credal_sets import Comparable
@@ -95,7 +96,7 @@ def _format_result(content: dict[str, Any]) -> str:
     return text_format.format_facts(
         [
             *([] if of_information else [(content["use"], f"{value:.6f}, {content['unit']}")]),
-            ("utility", f"{utility:.6f} nats, {text_format.format_share(utility, whole)} of H(X) = {whole:.6f}{most}"),
+            ("utility", f"{utility:.6f} nats, {format_percent(utility / (whole or 1))} of H(X) = {whole:.6f}{most}"),
             ("bound", proved),
             *(
                 [("search", text_format.explain_stop(content["stopped"]))]

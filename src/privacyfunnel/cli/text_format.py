@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable, Sequence
 
-from privacyfunnel.formatting import format_count, format_epsilon, format_nats, format_percent
+from privacyfunnel.formatting import format_count, format_epsilon, format_nats
 
 __all__ = [
     "explain_cut_points",
@@ -14,7 +14,6 @@ __all__ = [
     "format_epsilon",
     "format_facts",
     "format_nats",
-    "format_share",
     "format_table",
     "make_printable",
 ]
@@ -82,15 +81,6 @@ def format_facts(pairs: Sequence[tuple[str, str]]) -> str:
     """
     width = max(len(name) for name, _ in pairs) + 3
     return "\n".join(f"{name.ljust(width)}{make_printable(said, one_line=True)}" for name, said in pairs)
-
-
-def format_share(part: float, whole: float) -> str:
-    """A part in percent of the whole.
-
-    >>> format_share(1, 8)
-    '12.5 %'
-    """
-    return format_percent(part / whole if whole else 0.0)
 
 
 def explain_stop(reason: str | None) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from privacyfunnel.cli import text_format
 from privacyfunnel.cli.application import answer
+from privacyfunnel.formatting import format_percent
 
 if TYPE_CHECKING:
     from privacyfunnel.model.promises import Promise
@@ -45,7 +46,7 @@ def audit_matrix_file(matrix: Path, spec: ReleaseSpec, promise: Promise | None, 
     }
     kept = (
         f"{text_format.format_nats(found.information)}, "
-        f"{text_format.format_share(found.information, found.entropy)} of H({columns})"
+        f"{format_percent(found.information / (found.entropy or 1))} of H({columns})"
     )
     told = [
         ("rows", f"{found.rows:,}; {columns} as {len(found.protocol.outputs)} outputs, {joint.secret_name} secret"),

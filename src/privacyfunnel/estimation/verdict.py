@@ -22,6 +22,7 @@ GOOD, COARSE, USELESS = "good", "coarse", "useless"
 GOOD_ERROR, MOST_ERROR = 0.02, 0.2  # of a share, on average: from ±20 points on, shares say nothing
 MOST_PUBLIC_ERROR = 0.05  # where everybody gets the files, and nobody can ask
 FEWEST_REAL = 0.05  # of the rows that show their own values
+TELLS_SECRET, COMMONEST_SECRET = 0.98, 0.95  # of the rows; where nearly all have one secret, any column tells it
 MOST_MERGED = 0.1  # of the rows whose label is not named
 LEAST_INFORMATION, LITTLE_KEPT, MUCH_KEPT = 0.001, 0.02, 0.5  # of H(X); the first is as good as nothing
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 3.0)  # that are tried as advice
@@ -39,6 +40,7 @@ class Verdict:
     kept: float  # of the information
     merged: float = 0.0  # of the rows, whose label in some column is published as another one
     most_error: float = MOST_ERROR
+    copy: str = ""  # a published column that tells the secret by itself: little of it can be published
 
     @property
     def grade(self) -> str:
@@ -49,14 +51,16 @@ class Verdict:
             unreal = self.real is not None and self.real < FEWEST_REAL and self.error > GOOD_ERROR
             if self.error > self.most_error or unreal:
                 return USELESS
-            return GOOD if self.error <= GOOD_ERROR and self.merged <= MOST_MERGED else COARSE
+            return GOOD if self.error <= GOOD_ERROR and self.merged <= MOST_MERGED and not self.copy else COARSE
         if self.kept < LITTLE_KEPT:
             return USELESS
-        return GOOD if self.kept >= MUCH_KEPT and self.merged <= MOST_MERGED else COARSE
+        return GOOD if self.kept >= MUCH_KEPT and self.merged <= MOST_MERGED and not self.copy else COARSE
 
     @property
     def text(self) -> str:
         """The grade, and why where figures of errors do not show it."""
+        if self.grade == COARSE and self.copy:
+            return f"{self.grade}, as {self.copy} tells the secret by itself, and little of that can be published"
         if self.grade != COARSE or self.merged <= MOST_MERGED:
             return self.grade
         return f"{self.grade}, as {format_percent(self.merged, up=True)} of rows have a merged value"
@@ -86,7 +90,14 @@ def judge(found: DesignResult, real: float | None, spec: ReleaseSpec) -> Verdict
     kept = sealed.information / sealed.entropy if sealed.entropy else 1.0
     most = MOST_PUBLIC_ERROR if spec.for_whom == "everybody" else MOST_ERROR
     merged = max((each.share for each in found.merged), default=0.0)
-    return Verdict(error, None if real is None or math.isnan(real) else real, kept, merged, most)
+    return Verdict(error, None if real is None or math.isnan(real) else real, kept, merged, most, _copy(joint))
+
+
+def _copy(joint: Joint) -> str:
+    """The first column that tells the secret of almost every row."""
+    tables = ((at.name, joint.project([j]).weights) for j, at in enumerate(joint.attributes))
+    told = (name for name, n in tables if n.max(axis=0).sum() >= TELLS_SECRET * n.sum())
+    return next(told, "") if joint.p_s.max() <= COMMONEST_SECRET else ""
 
 
 def refuse_useless(found: DesignResult, real: float | None, spec: ReleaseSpec) -> None:
@@ -122,9 +133,10 @@ def _advice(found: DesignResult, verdict: Verdict, spec: ReleaseSpec) -> Iterato
             break
     if verdict.error is not None and verdict.kept >= LEAST_INFORMATION:
         more = math.ceil(rows * (verdict.error / (SAFE * verdict.most_error)) ** 2)
-        error = _error_of(joint, _round_up(more), found, promise.epsilon) if rows < more <= 1000 * rows else None
+        more = int(float(f"{1.05 * more:.2g}"))  # which is more, also as rounded
+        error = _error_of(joint, more, found, promise.epsilon) if rows < more <= 1000 * rows else None
         if error is not None and error <= verdict.most_error:  # else more rows tell no more
-            yield f"about {_round_up(more):,} rows"
+            yield f"about {more:,} rows"
 
 
 def _error_of(joint: Joint, rows: int, found: DesignResult, epsilon: float) -> float | None:
@@ -134,13 +146,3 @@ def _error_of(joint: Joint, rows: int, found: DesignResult, epsilon: float) -> f
     except PrivacyFunnelError:
         return None
     return float(np.mean([told.average for told in tried.shares])) if tried.shares else None
-
-
-def _round_up(number: int) -> int:
-    """To two digits.
-
-    >>> _round_up(1234), _round_up(7)
-    (1300, 7)
-    """
-    unit: int = 10 ** max(len(str(number)) - 2, 0)
-    return -(-number // unit) * unit

@@ -26,7 +26,7 @@ from privacyfunnel.model.kept_promise import KeptCounts
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.release.kept_counts import count_records, published_variable
 from privacyfunnel.spec.fields import DROP, ERROR
-from privacyfunnel.tables.coding.bins import Bins
+from privacyfunnel.tables.coding.bins import Bins, refuse_bins
 from privacyfunnel.tables.coding.known_domain import encode_published
 from privacyfunnel.tables.coding.merges import Merge
 
@@ -95,9 +95,7 @@ class BoundTable:
         """
         domain = sealed.domain
         columns = [at.name for at in domain.attributes]
-        named = [binned.column for binned in bins if binned.column in columns]
-        if named:
-            raise ColumnError(f"the bins of '{named[0]}' are in the protocol file; leave out {hint('bins')} for it.")
+        refuse_bins(bins, columns)
         refuse_unlinked(sealed, table.columns)
         missing = [name for name in columns if name not in table.columns]
         if missing:

@@ -327,7 +327,7 @@ def _find_several(table: Contingency, budget: _Budget, noise: Noise, fewest: Map
 def _refuse_noise(cells: int, rate: Fraction, budget: _Budget) -> None:
     """Refuse a model that noise would drown."""
     if cells / float(rate) > MOST_NOISE * budget.rows:
-        raise FewRowsError(f"they are too few for a model of {cells:,} pairs of a secret and a value")
+        raise FewRowsError(f"rows are too few for a model of {cells:,} pairs of a secret and a value")
 
 
 def _noisy(counts: IntArray, source: NoiseSource, budget: _Budget | None) -> tuple[IntArray, FloatArray]:

@@ -76,16 +76,18 @@ def fit_or_advise(fit: Callable[[ReleaseSpec, Noise], Fitted], spec: ReleaseSpec
         return True
 
     epsilon = spec.promise_value.epsilon
-    public = tuple(dict.fromkeys((*spec.public_labels, *columns)))
     larger = [hint("epsilon", format_number(each)) for each in ADVISED if each > epsilon and is_accepted(each)][:1]
     advice = larger
-    if public != spec.public_labels and is_accepted(epsilon, public_labels=public):
-        advice.append(f"{hint('public_labels', ','.join(public))}, if it is public knowledge which values there are")
+    for names in columns, (*spec.secret, *spec.publish):
+        public = tuple(dict.fromkeys((*spec.public_labels, *names)))
+        if public != spec.public_labels and is_accepted(epsilon, public_labels=public):
+            advice.append(f"{hint('public_labels', ','.join(public))}, if it is known which values there are")
+            break
     advice += ["fewer columns"] if len(spec.publish) > 1 else []
     with suppress(PrivacyFunnelError):
         replace(spec, prior=TABLE).require_columns()
         advice.append(f"{hint('prior', TABLE)}, whose mechanism is for your eyes only")
     raise ParameterError(
-        f"A published model needs more rows, a larger ε or fewer values: of {rows:,} rows, {why}. What would help: "
+        f"A published model needs more rows, a larger ε or fewer values: {why} ({rows:,} rows). What would help: "
         f"{'; '.join([*advice, 'more rows'])}."
     )

@@ -111,23 +111,21 @@ class FittedWideModel:
     @property
     def quality_statement(self) -> str:
         """The same in words."""
-        found, secret = self.quality, " & ".join(self.contingency.secret.columns)
+        found = self.quality
         named = f"; a value needs about {self.fit.few:,} rows to be named" if self.fit.few else ""
         return (
-            f"the published model guesses {secret} with a loss of {found.log_loss:.3f} nats a row (shares alone "
-            f"{found.base:.3f}, a classifier without noise {found.naive_bayes:.3f}); its shares are off by "
-            f"{100 * found.one_way:.2f} points, its tables of two columns by {100 * found.two_way:.1f} % (each count "
-            f"has noise of ±{1.96 * self.fit.noise:,.0f} rows, which grows with the columns){named}"
+            f"shares of the published model are off by {100 * found.one_way:.2f} points, its tables of two columns by "
+            f"{100 * found.two_way:.1f} % (each count has noise of ±{1.96 * self.fit.noise:,.0f} rows, which grows "
+            f"with the columns){named}"
         )
 
     @property
     def warning(self) -> str:
         """That the model is too poor for its ε, or that rows have what it rules out, where it is so."""
-        ruled_out = int((~np.isfinite(self.model.tree.ratios(self.coded.codes)[:, 0])).sum())
-        if ruled_out:
+        if self.quality.impossible:
             return (
-                f"{ruled_out:,} rows have a combination that {hint('zeros')} calls impossible: they are always "
-                "replaced, and no estimate counts them. Correct the rows, or that file"
+                f"{self.quality.impossible:,} rows have a combination that {hint('zeros')} calls impossible: they are "
+                "always replaced, and no estimate counts them. Correct the rows, or that file"
             )
         if not self.quality.is_too_poor:
             return ""

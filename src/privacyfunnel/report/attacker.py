@@ -232,9 +232,7 @@ def people_sentences(found: Linkage, secret: str, columns: str) -> list[str]:
     return said
 
 
-def annex_rows(
-    found: Linkage, shown: AttackerView, secret: str, columns: str, factor: str, believer: str
-) -> list[tuple[str, str]]:
+def annex_rows(found: Linkage, secret: str, columns: str, factor: str, believer: str) -> list[tuple[str, str]]:
     """The three criteria of the Article 29 Working Party (WP216): the first two measured, the third bounded."""
     alone, link, _ = [*people_sentences(found, secret, columns), "", ""][:3]
     linked = f"Measured. {link}" if found.found is not None else "Not measured: too many possible records."
@@ -242,11 +240,6 @@ def annex_rows(
         f"Bounded for somebody who {believer}: no record changes the probability of a value of {secret} by more than "
         f"a factor of {factor}; others are in the first table of this page"
     )
-    for guess in shown.guessing:
-        inferred += (
-            f". Their best guess of {guess.secret} is right in {format_percent(guess.blind)} of cases without a record "
-            f"and in {format_percent(guess.published, up=True)} with it"
-        )
     return [
         ("Singling out: can a person's record be isolated?", f"Measured. {alone}"),
         ("Linkability: can a record be linked to a person?", linked),

@@ -199,7 +199,7 @@ def _board_fields(release: Release, attacker: AttackerView, estimates: AnalystVi
         "errors": error_table(estimates),
         "groups": group_errors(estimates, release.rows),
         "people": people_sentences(linkage, secret, columns),
-        "annex": annex_rows(linkage, attacker, secret, columns, factor, believer(sealed)),
+        "annex": annex_rows(linkage, secret, columns, factor, believer(sealed)),
     }
 
 

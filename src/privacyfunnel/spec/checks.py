@@ -166,9 +166,13 @@ def check_robust(spec: Spec) -> None:
         "average_only": (spec.average_only, "an average alone promises nothing about a record"),
         "secret": (getattr(spec.secret, "sizes", None) is not None, "odds are covered for one secret, not for several"),
     }
+    _refuse_together("robust", others)
+
+
+def _refuse_together(field: str, others: Mapping[str, tuple[bool, str]]) -> None:
     for name, (given, why) in others.items():
         if given:
-            raise ParameterError(f"{hint('robust')} does not go with {hint(name)}: {why}. Leave one of them out.")
+            raise ParameterError(f"{hint(field)} does not go with {hint(name)}: {why}. Leave one of them out.")
 
 
 def check_private(spec: Spec) -> None:
@@ -185,11 +189,7 @@ def check_private(spec: Spec) -> None:
             "prior": (not spec.publishes_model, "only a published model finds labels through noise"),
             "merge_rare": (spec.merge_rare is not None, "it merges what would be named"),
         }
-        for name, (given, why) in others.items():
-            if given:
-                raise ParameterError(
-                    f"{hint('public_labels')} does not go with {hint(name)}: {why}. Leave one of them out."
-                )
+        _refuse_together("public_labels", others)
     for name in ("zeros", "model_table"):
         elsewhere = not spec.publishes_model or spec.method not in (None, "auto", SYNTHETIC)
         if getattr(spec, name) is not None and elsewhere:

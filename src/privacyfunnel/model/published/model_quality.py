@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privacyfunnel.arrays import FloatArray, IntArray
+from privacyfunnel.arrays import FloatArray
 from privacyfunnel.model.published.measurement import CodedTable
 from privacyfunnel.model.published.tree_model import UNIT, TreeModel
 
@@ -24,7 +24,6 @@ class ModelQuality:
 
     log_loss: float
     base: float
-    naive_bayes: float  # of tables n(s, x_j) without noise, columns independent given the secret
     one_way: float  # mean error of a share p̃(x_j), over labels and then columns
     two_way: float  # mean over pairs of columns of the total variation between p̃(x_i, x_j) and the table's shares
     impossible: int  # rows that the model rules out by impossible combinations; no other figure counts them
@@ -48,22 +47,10 @@ def measure_quality(model: TreeModel, table: CodedTable) -> ModelQuality:
     return ModelQuality(
         log_loss=float(losses.mean()) if possible.any() else float("inf"),
         base=float(-(shares * np.log(shares)).sum()),
-        naive_bayes=_naive_bayes_loss(table, counts),
         one_way=one_way,
         two_way=two_way,
         impossible=int((~possible).sum()),
     )
-
-
-def _naive_bayes_loss(table: CodedTable, counts: IntArray) -> float:
-    """The mean of −ln p(s | x) under independence given s; half a row is added to every cell."""
-    scores = np.tile(np.log(counts + 0.5), (table.rows, 1))
-    for j in range(len(table.attributes)):
-        cells = table.count([j], by_secret=True) + 0.5
-        scores += np.log(cells / cells.sum(axis=1, keepdims=True))[:, table.codes[:, j]].T
-    scores -= scores.max(axis=1, keepdims=True)
-    own = scores[np.arange(table.rows), table.secrets]
-    return float((np.log(np.exp(scores).sum(axis=1)) - own).mean())
 
 
 def _share_errors(model: TreeModel, table: CodedTable) -> tuple[float, float]:

@@ -26,7 +26,7 @@ from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.protocols.sparse_protocol import SparseProtocol
 from privacyfunnel.names import current_label
 from privacyfunnel.release.kept_counts import column_bins, rest_merges
-from privacyfunnel.tables.coding.bins import Bins
+from privacyfunnel.tables.coding.bins import Bins, refuse_bins
 from privacyfunnel.tables.coding.merges import Merge
 
 if TYPE_CHECKING:
@@ -129,9 +129,7 @@ def compose_releases(
                 f"{' & '.join(other.domain.secret_columns)}. Leave it out."
             )
     stated = _stated_bins([one for _, one in sealed])
-    named = [b for b in bins if b.column in stated]
-    if named:
-        raise ColumnError(f"the bins of '{named[0].column}' are in the protocol file; leave out {hint('bins')} for it.")
+    refuse_bins(bins, stated)
     agreed = _shared_merges([one for _, one in sealed], first.promise)
     counted = encode(
         table,

@@ -7,7 +7,7 @@ since an edge is published and an exact quantile is the number of a person.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -16,7 +16,8 @@ from typing import Any, Protocol
 
 import polars as pl
 
-from privacyfunnel.errors import ParameterError
+from privacyfunnel.errors import ColumnError, ParameterError
+from privacyfunnel.hints import hint
 from privacyfunnel.names import format_interval, shortest_text
 from privacyfunnel.tables.readers.formats import NumberFormat
 
@@ -105,6 +106,13 @@ class Bins:
                 f"more. Use a larger one, or cut it off: {self.column}=width:{shortest_text(float(width))},top:…"
             )
         return tuple(float(i * width) for i in range(start, stop + 1)) or (float(max(stop, start) * width),)
+
+
+def refuse_bins(bins: Sequence[Bins], stated: Collection[str]) -> None:
+    """Refuse bins of columns whose bins a protocol states."""
+    for each in bins:
+        if each.column in stated:
+            raise ColumnError(f"the bins of '{each.column}' are in the protocol file; leave out {hint('bins')} for it.")
 
 
 def bin_labels(edges: tuple[float, ...]) -> tuple[str, ...]:
