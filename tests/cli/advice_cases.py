@@ -163,22 +163,22 @@ CASES: list[Case] = [
     ),
     # a published model
     (
-        "release/rehearsal.py refuse_large",
+        "release/private_design.py refuse_large",
         "S --publish town --epsilon 40",
         ["--domain domain.json", "S --publish town --epsilon 20"],
     ),
     (
-        "release/rehearsal.py fixed_part",
+        "release/private_design.py fixed_part",
         "S --publish town --epsilon 0.5 --design-epsilon 0.5",
         ["--design-epsilon 0.2", "S --publish town --epsilon 1.5 --design-epsilon 0.5"],
     ),
     (
-        "release/rehearsal.py fit_or_advise",
+        "release/private_design.py fit_or_advise",
         "S --publish town --epsilon 0.001",
         ["--epsilon ?", "--prior table"],
     ),
     (
-        "release/rehearsal.py fit_or_advise",
+        "release/private_design.py fit_or_advise",
         "S --publish area --epsilon 0.4",
         ["--public-labels ?", "--prior table"],
     ),

@@ -90,14 +90,20 @@ def judge(found: DesignResult, real: float | None, spec: ReleaseSpec) -> Verdict
     kept = sealed.information / sealed.entropy if sealed.entropy else 1.0
     most = MOST_PUBLIC_ERROR if spec.for_whom == "everybody" else MOST_ERROR
     merged = max((each.share for each in found.merged), default=0.0)
-    return Verdict(error, None if real is None or math.isnan(real) else real, kept, merged, most, _copy(joint))
+    return Verdict(error, None if real is None or math.isnan(real) else real, kept, merged, most, _copy(found))
 
 
-def _copy(joint: Joint) -> str:
-    """The first column that tells the secret of almost every row."""
-    tables = ((at.name, joint.project([j]).weights) for j, at in enumerate(joint.attributes))
-    told = (name for name, n in tables if n.max(axis=0).sum() >= TELLS_SECRET * n.sum())
-    return next(told, "") if joint.p_s.max() <= COMMONEST_SECRET else ""
+def _copy(found: DesignResult) -> str:
+    """The first column that tells the secret of almost every row of the table."""
+    table = found.joint if found.fitted is None else found.fitted.contingency
+    if table.weights.sum(axis=1).max() > COMMONEST_SECRET * table.weights.sum():
+        return ""
+    for at, codes in zip(found.joint.attributes, table.combos.T, strict=True):
+        cells = np.zeros((codes.max() + 1, len(table.weights)))
+        np.add.at(cells, codes, table.weights.T)
+        if cells.max(axis=1).sum() >= TELLS_SECRET * cells.sum():
+            return at.name
+    return ""
 
 
 def refuse_useless(found: DesignResult, real: float | None, spec: ReleaseSpec) -> None:

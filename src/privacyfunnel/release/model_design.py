@@ -40,7 +40,7 @@ from privacyfunnel.model.published.table_model import (
 )
 from privacyfunnel.names import OTHER, unique_label
 from privacyfunnel.release.kept_counts import group_table
-from privacyfunnel.release.rehearsal import Noise, fit_or_advise, fixed_part, noise_source, refuse_large
+from privacyfunnel.release.private_design import Noise, fit_or_advise, fixed_part, noise_source, refuse_large
 from privacyfunnel.spec.kinds import ALL_COLUMNS
 
 if TYPE_CHECKING:

@@ -49,7 +49,7 @@ from privacyfunnel.model.published.wide_fit import (
 from privacyfunnel.model.published.wide_model import WideModel
 from privacyfunnel.model.uses.statistics_use import Statistics
 from privacyfunnel.model.uses.use import Information
-from privacyfunnel.release.rehearsal import Noise, fit_or_advise, fixed_part, refuse_large
+from privacyfunnel.release.private_design import Noise, fit_or_advise, fixed_part, refuse_large
 from privacyfunnel.tables.coding.contingency import Contingency, Variable, distinct_rows
 
 if TYPE_CHECKING:
