@@ -1,8 +1,11 @@
 """The ledger: a second release of the same rows is noticed, whatever happened to the first, and no entry is lost."""
 
+import errno
+import fcntl
 import json
 import os
 import shutil
+import stat
 import subprocess
 import sys
 from dataclasses import replace
@@ -15,7 +18,7 @@ import pytest
 from privacyfunnel import LIP, locks, sanitise_file
 from privacyfunnel.audits.protocol_audit import audit_composition
 from privacyfunnel.errors import LedgerError, OutputError
-from privacyfunnel.release.ledger.ledger_file import BEGUN, FINISHED, NAME, REPLACED, Entry, Ledger
+from privacyfunnel.release.ledger.ledger_file import BEGUN, FINISHED, NAME, REPLACED, SHARED, Entry, Ledger
 from privacyfunnel.release.ledger.repeats import LedgerReport
 from privacyfunnel.release.release import Release
 from privacyfunnel.spec import ReleaseSpec
@@ -160,11 +163,8 @@ def altered(people: Path, **changed: Any) -> None:
 
 
 def test_what_a_killed_run_had_begun_is_settled_by_looking(people: Path, tmp_path: Path) -> None:
-    gone = subprocess.Popen([sys.executable, "-c", ""])
-    gone.wait()
     release(people)
-    dead = f"{os.uname().nodename} {gone.pid} 1"
-    altered(people, state=BEGUN, run=dead)
+    altered(people, state=BEGUN)
     with pytest.raises(LedgerError, match="was made on"):  # it stands, so it was finished
         release(people, "two")
     (tmp_path / "out" / "owner" / "protocol.json").unlink()
@@ -173,13 +173,21 @@ def test_what_a_killed_run_had_begun_is_settled_by_looking(people: Path, tmp_pat
 
 
 def test_a_release_that_another_run_is_making_counts(people: Path, tmp_path: Path) -> None:
-
     release(people)
     (tmp_path / "out" / "owner" / "protocol.json").unlink()
-    for run in (locks.this_run(), "elsewhere 1 1"):
-        altered(people, state=BEGUN, run=run)
-        with pytest.raises(LedgerError, match="is just being made"):
-            release(people, "two")
+    altered(people, state=BEGUN)
+    book = Ledger(people.parent / NAME)
+    with locks.mark_run(book._run_mark(book.entries()[0])), pytest.raises(LedgerError, match="is just being made"):
+        release(people, "two")
+    release(people, "two")
+    assert states(people) == [FINISHED]
+
+
+def test_what_a_killed_run_made_on_a_cluster_counts_for_nobody_here_can_look(people: Path) -> None:
+    release(people)
+    altered(people, state=BEGUN, table="hdfs://registry/out", protocol_file="hdfs://registry/protocol.json")
+    with pytest.raises(LedgerError, match="was made on"):
+        release(people, "two")
 
 
 def test_two_runs_that_release_the_same_rows_at_once_are_told_apart(people: Path) -> None:
@@ -215,6 +223,82 @@ def test_runs_that_share_a_ledger_lose_no_entry(tmp_path: Path) -> None:
     assert sorted(entry.table for entry in entries) == sorted(f"{name}{i}" for name in "abc" for i in range(12))
     assert {entry.state for entry in entries} == {FINISHED}
     assert [path.name for path in tmp_path.iterdir()] == ["ledger"]
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from privacyfunnel.release.ledger.ledger_file import Entry, Ledger
+book, name, where = Ledger(Path(sys.argv[1])), sys.argv[2], sys.argv[3]
+die = lambda: os.kill(os.getpid(), signal.SIGKILL)
+for i in range(6):
+    out = Path(sys.argv[1]).with_name(f"{name}{i}")
+    mine = Entry("2026-01-01T00:00:00+00:00", i, ("s",), ("x",), {}, str(out), str(out), "", "", None, "", None)
+    with book.record(mine, known=(), refuse=lambda _: RuntimeError()):
+        if i == 5 and where == "before":
+            die()
+        out.touch()
+        if i == 5 and where == "after":
+            die()
+    if i == 4 and where == "locked":
+        with book._lock():
+            die()
+"""
+
+
+def test_killed_runs_hold_no_lock_and_their_releases_are_known_if_they_appeared(tmp_path: Path) -> None:
+    book = Ledger(tmp_path / "ledger")
+    ways = {"a": "before", "b": "after", "c": "locked", "d": "never"}
+    runs = [subprocess.Popen([sys.executable, "-c", KILLED, str(book.path), *way]) for way in ways.items()]
+    assert [run.wait(60) for run in runs] == [-9, -9, -9, 0]
+    mine = replace(book.entries()[0], name="mine", source="mine", table="mine", state=BEGUN)
+    with book.record(mine, known=(), refuse=lambda _: RuntimeError()):
+        pass
+    told = {Path(entry.table).name: entry.state for entry in book.entries()}
+    there = {f"{name}{i}" for name in ways for i in range(6)} - {"a5", "c5"}
+    assert told == dict.fromkeys(there | {"mine"}, FINISHED)
+    assert {path.name for path in tmp_path.iterdir()} == there | {"ledger"}
+
+
+def test_of_machines_that_release_the_same_rows_at_once_one_does(people: Path, tmp_path: Path) -> None:
+    shared, runs = {**os.environ, SHARED: str(tmp_path / "shared.json")}, []
+    for machine in ("one", "two", "three"):
+        copy = tmp_path / machine / "people.csv"
+        copy.parent.mkdir()
+        copy.write_bytes(people.read_bytes())
+        words = [sys.executable, "-m", "privacyfunnel", *map(str, sanitise(copy, copy.parent / "out", publish="sex"))]
+        runs.append(subprocess.Popen(words, env=shared, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
+    said = [run.communicate(timeout=300)[1] for run in runs]
+    assert sorted(run.returncode for run in runs) == [0, 2, 2], said
+    assert sum("LedgerError" in text for text in said) == 2, said
+    assert len([*tmp_path.glob("*/out")]) == 1
+
+
+def test_a_ledger_is_locked_where_locks_need_a_file_that_may_be_written_to(
+    people: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flock, exclusive = fcntl.flock, []
+
+    def as_nfs(file: int, operation: int) -> None:
+        if operation & fcntl.LOCK_EX and stat.S_ISREG(os.fstat(file).st_mode):
+            exclusive.append(file)
+            if fcntl.fcntl(file, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY:
+                raise OSError(errno.EBADF, "Bad file descriptor")
+        flock(file, operation)
+
+    monkeypatch.setattr(fcntl, "flock", as_nfs)
+    release(people)
+    assert exclusive
+
+
+def test_a_ledger_where_nothing_can_be_locked_is_refused(people: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def without(file: int, operation: int) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", without)
+    with pytest.raises(LedgerError, match="must be on storage that locks files; it is not: no locks available"):
+        release(people)
+    assert not (people.parent.parent / "out").exists()
 
 
 @pytest.mark.parametrize(
@@ -294,14 +378,11 @@ def test_tables_whose_ledgers_are_links_to_one_share_it(people: Path, tmp_path: 
 
 
 def test_a_killed_run_that_would_have_replaced_a_release_of_the_same_protocol_never_was(people: Path) -> None:
-    gone = subprocess.Popen([sys.executable, "-c", ""])
-    gone.wait()
     release(people)
     book = Ledger(people.parent / NAME)
     salt, (first,) = book._content()
     later = "2999-01-01T00:00:00+00:00"
-    dead = f"{os.uname().nodename} {gone.pid} 1"
-    killed = replace(first, name="killed", when=later, order=bytes(32), state=BEGUN, run=dead)
+    killed = replace(first, name="killed", when=later, order=bytes(32), state=BEGUN)
     book._write(salt, (first, killed))
     with pytest.raises(LedgerError, match="were released before"):
         release(people, "two")
@@ -355,17 +436,31 @@ def test_a_pipe_is_no_ledger_and_one_that_is_named_must_be_there(people: Path, t
     assert "must be there" in turned_down(capsys, *audit, tmp_path / "nowhere")
 
 
-def test_a_process_that_has_ended_and_is_not_reaped_is_not_at_work() -> None:
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
-        run = f"{os.uname().nodename} {process.pid} {locks._start_time(process.pid)}"
-        assert locks.is_run_alive(run)
+MARKER = """
+import sys
+from pathlib import Path
+from privacyfunnel.locks import mark_run
+with mark_run(Path(sys.argv[1])):
+    print("begun", flush=True)
+    input()
+"""
+
+
+def test_a_process_that_has_ended_and_is_not_reaped_is_not_at_work(tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    words = [sys.executable, "-c", MARKER, str(mark)]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        assert locks.is_run_alive(mark)
+        assert mark.exists()
         process.kill()
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # it has ended; its entry in /proc is still there
-        assert Path(f"/proc/{process.pid}/stat").exists()
-        assert not locks.is_run_alive(run)
+        assert not locks.is_run_alive(mark)
+        assert not mark.exists()
 
 
-def test_the_ledger_is_listed_shown_forgotten_and_exported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_ledger_is_listed_shown_and_forgotten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     people = tmp_path / "people.csv"
     people.write_text("s,x\n" + "a,1\nb,2\na,2\nb,1\n" * 60)
     words = ["sanitise", people, "-s", "s", "-p", "x", "-e", 1, "--prior", "table", "--no-report", "--into"]
@@ -376,10 +471,7 @@ def test_the_ledger_is_listed_shown_forgotten_and_exported(tmp_path: Path, capsy
     assert entry["table"] == str((tmp_path / "one" / "public" / "sanitised.csv").resolve())
     assert entry["name"][:8] in said(capsys, *ledger)[1]
     assert "LIP ε = 1" in said(capsys, "ledger", "show", entry["name"][:6], "--table", people)[1]
-    assert said(capsys, "ledger", "export", "--table", people, "--into", tmp_path / "all.json")[0] == 0
-    exported = (tmp_path / "all.json").read_text()
-    assert entry["name"] in exported
-    assert "order" not in exported
+    assert not {"order", "columns", "salt"} & {*entry}  # what undoes the order of rows, and fingerprints
     assert "names 0" in turned_down(capsys, "ledger", "forget", "zz", "--table", people)
     shutil.rmtree(tmp_path / "one")
     assert said(capsys, "ledger", "forget", entry["name"], "--table", people)[0] == 0

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -101,6 +102,18 @@ def hoeffding_interval(
     r"""Hoeffding's :math:`\hat\theta \pm R \sqrt{\ln(2 / (1 - level)) / 2n}`: it holds for any number of rows."""
     half = ranges * np.sqrt(np.log(2 / (1 - level)) / (2 * rows))
     return np.clip(estimate - half, 0.0, 1.0), np.clip(estimate + half, 0.0, 1.0)
+
+
+def settle_interval(
+    lower: FloatArray, upper: FloatArray, estimate: FloatArray, ranges: FloatArray, rows: int, settings: Any
+) -> tuple[FloatArray, FloatArray]:
+    """The interval made to hold where rows are few, and rounded outwards to the whole rows that a table holds."""
+    if rows < FEW_ROWS:
+        widest = hoeffding_interval(estimate, ranges, rows, settings.level)
+        lower, upper = np.minimum(lower, widest[0]), np.maximum(upper, widest[1])
+    if settings.fixed:
+        lower, upper = np.floor(rows * lower + WHOLE) / rows, np.ceil(rows * upper - WHOLE) / rows
+    return lower, upper
 
 
 @dataclass(frozen=True, slots=True)
