@@ -17,7 +17,7 @@ from privacyfunnel.spec.kinds import parse_names
 if TYPE_CHECKING:
     from privacyfunnel.estimation import Cell, Estimates, Regression, ShareTable
     from privacyfunnel.mechanisms.sealing import SealedProtocol
-    from privacyfunnel.tables.readers.formats import Dialect, Table
+    from privacyfunnel.tables.readers.formats import Dialect
 
 NAMES = ("estimates.csv", "estimates.svg", "estimates.png")
 
@@ -108,6 +108,7 @@ def estimate(
     from privacyfunnel.mechanisms.protocol_file import find_protocol
     from privacyfunnel.mechanisms.signatures import load_signed_protocol
     from privacyfunnel.tables.readers.table_files import find_table, open_table, write_table
+    from privacyfunnel.tables.writers.foreign_writer import write_foreign
 
     spec = build_spec(None, given)
     into, force = spec.into, spec.force
@@ -150,17 +151,16 @@ def estimate(
     if posterior is not None:
         shown = [estimation.posterior(sealed, table).to_frame()]
         write_table(posterior, shown, force=force, owner_only=not sealed.has_noisy_design)
-        files.append(posterior)
     if weights is not None:
         write_table(weights, [estimation.weigh(sealed, table)], force=force)
-        files.append(weights)
     if export is not None:
-        files.append(_export(found, sealed, table, export, force=force))
+        sheets, exact = {"estimates": found.to_tidy()}, not sealed.has_noisy_design
+        write_foreign(export, table, sealed.domain.label_orders, others=sheets, force=force, owner_only=exact)
     if matrix is not None:
         from privacyfunnel.audits.pram import write_matrix
 
         write_matrix(sealed, matrix, force=force)
-        files.append(matrix)
+    files += [path for path in (posterior, weights, export, matrix) if path is not None]
     content = {
         **found.to_dict(),
         "regressions": [each.to_dict() for each in fitted],
@@ -309,12 +309,3 @@ def _write_files(
         if impute:
             paths += impute_file(sealed, sanitised, into, impute, by=by, dialect=written, force=force, shares=shares)
     return paths
-
-
-def _export(found: Estimates, sealed: SealedProtocol, table: Table, path: Path, *, force: bool) -> Path:
-    """The published rows for another program; beside them the estimates, where that holds several tables."""
-    from privacyfunnel.tables.writers.foreign_writer import write_foreign
-
-    estimates, exact = {"estimates": found.to_tidy()}, not sealed.has_noisy_design
-    write_foreign(path, table, sealed.domain.label_orders, others=estimates, force=force, owner_only=exact)
-    return path

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -111,16 +112,10 @@ def _content(entry: Entry) -> dict[str, Any]:
         "secret": ", ".join(entry.secret),
         "publish": ", ".join(entry.publish),
         "follows": len(entry.after),
-        "promise": entry.promise or (f"noise of ε = {_noise(entry):g}" if entry.noise else ""),
+        "promise": entry.promise or (f"noise of ε = {float(Fraction(entry.noise)):g}" if entry.noise else ""),
         "table": entry.table,
         "protocol": entry.protocol_file,
     }
-
-
-def _noise(entry: Entry) -> float:
-    from fractions import Fraction
-
-    return float(Fraction(entry.noise))
 
 
 def _format_list(entries: tuple[Entry, ...], path: Path) -> str:

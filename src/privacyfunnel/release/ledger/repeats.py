@@ -247,7 +247,8 @@ def remember(
     """
     found = assess_repeats(book.path, mine, book.other_releases(mine), outgoing, *of_secret)
     if found.repeats and not spec.again:
-        raise repeat_error(found)
+        before = f"These rows were released before: {_list_entries(found.repeats)}. {found.leak_statement}"
+        raise LedgerError(f"{before} {NOTHING}; {hint('again')} releases them again.")
     LOG.info("drawing %d rows, with a protocol of %s about %s", mine.rows, mine.promise, " & ".join(mine.secret))
     with book.record(mine, known=found.repeats, refuse=concurrent_release_error) as replaced:
         yield replace(found, replaced=tuple(replaced))
@@ -261,14 +262,6 @@ def _add_composable(releases: Sequence[SealedProtocol]) -> float | None:
         return None
     noise = sum(sealed.design_epsilon or 0.0 for sealed in releases[1:])
     return releases[0].total_epsilon + sum(limit or 0.0 for limit in limits) + noise
-
-
-def repeat_error(found: LedgerReport) -> LedgerError:
-    """Why a repeat is not made unless it is asked for."""
-    return LedgerError(
-        f"These rows were released before: {_list_entries(found.repeats)}. {found.leak_statement} {NOTHING}; "
-        f"{hint('again')} releases them again."
-    )
 
 
 def concurrent_release_error(repeats: Sequence[Entry]) -> LedgerError:
