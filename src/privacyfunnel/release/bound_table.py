@@ -195,7 +195,9 @@ class BoundTable:
         """What changed since the design, the largest change first; nothing where no published model tells."""
         model, domain, counted = self.sealed.model, self.sealed.domain, self.encoding.contingency
         found, rows = [], counted.weights.sum(axis=0)
-        for j, at in enumerate(domain.attributes if model is not None else ()):
+        if model is None:
+            return ()
+        for j, at in enumerate(domain.attributes):
             m = len(at.labels)
             if isinstance(model, WideModel):
                 old = model.tree.marginal((j,)).sum(axis=0).astype(np.float64)
