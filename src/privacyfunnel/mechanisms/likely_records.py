@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +46,37 @@ class LikelyRecords:
         found = self.places[_place(keys)].astype(np.int64)
         found[self.keys[found] != keys] = -1
         return found
+
+
+class Assessor(Protocol):
+    """What knows the class and the probability of any record."""
+
+    def assess(self, codes: CodeArray) -> tuple[IntArray, WordArray]: ...
+    def find_classes(self, codes: CodeArray) -> IntArray: ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LikelyAssessments:
+    """Class and probability of likely records, looked up; those of all others are computed."""
+
+    mechanism: Assessor
+    records: LikelyRecords
+    classes: IntArray
+    keep: WordArray
+
+    def assess(self, codes: CodeArray) -> tuple[IntArray, WordArray]:
+        """The same as by the mechanism."""
+        place = self.records.find(codes)
+        classes, keep, rest = self.classes[place], self.keep[place], np.flatnonzero(place < 0)
+        classes[rest], keep[rest] = self.mechanism.assess(codes[rest])
+        return classes, keep
+
+    def find_classes(self, codes: CodeArray) -> IntArray:
+        """The same as by the mechanism."""
+        place = self.records.find(codes)
+        classes, rest = self.classes[place], np.flatnonzero(place < 0)
+        classes[rest] = self.mechanism.find_classes(codes[rest])
+        return classes
 
 
 def simulate_codes(model: TreeModel, stream: KeyStream, number: int) -> CodeArray:

@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -38,7 +39,7 @@ from numpy.typing import NDArray
 from privacyfunnel.arrays import BoolArray, FloatArray, IntArray, Matrix, WordArray, freeze
 from privacyfunnel.errors import DistributionError, ParameterError, ProtocolFileError, SizeError, SolverError
 from privacyfunnel.mechanisms.exact_arithmetic import ExactLeak, exp_below
-from privacyfunnel.mechanisms.likely_records import LikelyRecords, simulate_codes
+from privacyfunnel.mechanisms.likely_records import LikelyAssessments, LikelyRecords, simulate_codes
 from privacyfunnel.mechanisms.mechanism import DescribableProtocol, DrawTally, Mechanism
 from privacyfunnel.mechanisms.sampling import KeyStream, RandomWords
 from privacyfunnel.model.comparisons import Comparisons, float_below
@@ -57,7 +58,8 @@ SHARES_SEED, SIMULATED = 6, 1 << 16  # of records that stand for synthetic ones 
 MOST_PROOF_RECORDS = 1 << 24
 PROPOSALS = 1 << 14  # that are made at a time where few records wait for one
 _TABLES = ("prototypes", "largest", "acceptance", "slacks")
-CHUNK = 1 << 18  # records that are drawn together
+CHUNK = 1 << 17  # records that are drawn together
+THREADS = 2  # that draw them
 PRODUCT = 1 << 18  # multiplications that are made together: of more, BLAS starts threads that wait for each other
 MANY = 1 << 16  # records from which on it pays to know the likely ones
 
@@ -319,6 +321,10 @@ class RealOrSynthetic(UnlistedMechanism):
         classes = self.classify(ratios)
         return classes, self.keep_numerators(ratios, classes)
 
+    def find_classes(self, codes: NDArray[np.integer[Any]]) -> IntArray:
+        """k(x) of records with these codes."""
+        return self.classify(self.model.ratios(codes))
+
     def keep_probabilities(self, codes: NDArray[np.integer[Any]]) -> FloatArray:
         """a(x) of records with these codes, in floats."""
         return np.asarray(self.assess(codes)[1] / 2.0**KEEP_BITS)
@@ -334,7 +340,7 @@ class RealOrSynthetic(UnlistedMechanism):
         keep = numerators / 2.0**KEEP_BITS
         replaced = np.bincount(classes, joint.p_x * (1.0 - keep), self.classes)
         proposals = simulate_codes(self.model, KeyStream.from_seed(SHARES_SEED), SIMULATED)
-        of_class = self.classify(self.model.ratios(proposals))
+        of_class = self.find_classes(proposals)
         alpha, shares = self.acceptance / UNIT, np.bincount(of_class, minlength=self.classes) / SIMULATED
         weights = (replaced / np.maximum(alpha @ shares, 1e-12) @ alpha)[of_class]
         weights *= replaced.sum() / max(float(weights.sum()), 1e-300)
@@ -355,16 +361,23 @@ class RealOrSynthetic(UnlistedMechanism):
         record with a value that the model does not know (−1) becomes the first proposal, whatever it holds.
         """
         published, likely = np.array(codes, dtype=np.int32), self._likely if len(codes) >= MANY else None
-        for start in range(0, len(codes), CHUNK):
+        if len(codes) <= CHUNK:
+            self._draw_chunk(published, random_words, likely)
+            return published
+
+        def draw_from(start: int) -> None:
             stop = min(start + CHUNK, len(codes))
             self._draw_chunk(published[start:stop], random_words.part(start, stop), likely)
+
+        with ThreadPoolExecutor(THREADS) as threads:  # numpy and AES work without Python's lock
+            list(threads.map(draw_from, range(0, len(codes), CHUNK)))
         return published
 
-    def _draw_chunk(self, published: CodeArray, random_words: RandomWords, likely: _LikelyProperties | None) -> None:
-        assess = self.assess if likely is None else likely.assess
+    def _draw_chunk(self, published: CodeArray, random_words: RandomWords, likely: LikelyAssessments | None) -> None:
+        known = self if likely is None else likely
         unknown: BoolArray = np.any(published < 0, axis=1)
         published[unknown] = 0
-        classes, keep = assess(published)
+        classes, keep = known.assess(published)
         keep[unknown] = 0
         rows = np.flatnonzero((random_words.word(0) >> np.uint64(64 - KEEP_BITS)) >= keep)
         per_proposal, first = self.model.words_per_record + 1, 1
@@ -373,7 +386,7 @@ class RealOrSynthetic(UnlistedMechanism):
             draws = np.arange(first, first + rounds * per_proposal)
             words = random_words.scatter_words(rows, draws).reshape(rounds, per_proposal, len(rows))
             proposals = self.model.sample(words.transpose(1, 0, 2).reshape(per_proposal, -1)[1:])
-            of_class = assess(proposals)[0]
+            of_class = known.find_classes(proposals)
             chance = self.acceptance[np.tile(classes[rows], rounds), of_class].astype(np.uint64)
             accepted = (words[:, 0].reshape(-1) & np.uint64(UNIT - 1)) < chance
             accepted = accepted.reshape(rounds, len(rows)) | unknown[rows]
@@ -387,9 +400,9 @@ class RealOrSynthetic(UnlistedMechanism):
                 )
 
     @cached_property
-    def _likely(self) -> _LikelyProperties | None:
+    def _likely(self) -> LikelyAssessments | None:
         records = LikelyRecords.simulate(self.model)
-        return None if records is None else _LikelyProperties(self, records, *self.assess(records.codes))
+        return None if records is None else LikelyAssessments(self, records, *self.assess(records.codes))
 
     # -- files -------------------------------------------------------------------------------------------------
 
@@ -408,23 +421,6 @@ class RealOrSynthetic(UnlistedMechanism):
             raise ProtocolFileError(
                 "Real or synthetic records are stated in tables of integers, one size for all; these are not."
             ) from None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _LikelyProperties:
-    """Class and probability of likely records, looked up; those of all others are computed."""
-
-    mechanism: RealOrSynthetic
-    records: LikelyRecords
-    classes: IntArray
-    keep: WordArray
-
-    def assess(self, codes: CodeArray) -> tuple[IntArray, WordArray]:
-        """The same as by the mechanism."""
-        place = self.records.find(codes)
-        classes, keep, rest = self.classes[place], self.keep[place], np.flatnonzero(place < 0)
-        classes[rest], keep[rest] = self.mechanism.assess(codes[rest])
-        return classes, keep
 
 
 def quantise_ratios(ratios: FloatArray) -> FloatArray:
