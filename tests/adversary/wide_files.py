@@ -125,8 +125,9 @@ def _product(of: Iterable[Fraction]) -> Fraction:
 
 def _draws(mechanism: RealOrSynthetic, codes: list[tuple[int, ...]]) -> tuple[list[int], Fractions]:
     """The class of each combination and a(x), as rows are drawn with them."""
-    ratios = mechanism.model.ratios(np.array(codes, dtype=np.int32))
-    classes = mechanism.classify(ratios)
+    records = np.array(codes, dtype=np.int32)
+    ratios = mechanism.model.ratios(records)
+    classes = mechanism.classify(ratios, records)
     return classes.tolist(), [Fraction(int(n), KEEP) for n in mechanism.keep_numerators(ratios, classes)]
 
 

@@ -12,14 +12,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, NoReturn, Self
 from typing import Protocol as Shape
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privacyfunnel.arrays import FloatArray, IntArray, Matrix, sparse
-from privacyfunnel.errors import SizeError
+from privacyfunnel.errors import ProtocolFileError, SizeError
 from privacyfunnel.mechanisms.exact_arithmetic import ExactLeak
 from privacyfunnel.mechanisms.sampling import RandomWords
 from privacyfunnel.model.comparisons import Comparisons, Leak
@@ -322,6 +322,59 @@ class Mechanism(ABC):
     @abstractmethod
     def from_json(cls, content: Mapping[str, Any], sees_secret: bool, combos: IntArray) -> Self:
         """The mechanism that a protocol file states, over the combinations of its domain."""
+
+
+class UnlistedMechanism(Mechanism):
+    """A mechanism for which any combination of labels is an input, a record of codes, also one that was never seen.
+
+    What needs a list of inputs or outputs is not computed: those who ask get None, or a `SizeError` that says so.
+    """
+
+    lists_inputs: ClassVar[bool] = False
+    no_table_reason: ClassVar[str] = "any combination of labels is an input of this mechanism, and none is listed"
+    sees_secret = False
+
+    @property
+    def inputs(self) -> int:
+        return 0
+
+    @property
+    def protocol(self) -> DescribableProtocol:
+        self._refuse()
+
+    def worst(self, comparisons: Comparisons) -> ExactLeak:
+        self._refuse()
+
+    def worst_credal_leak(self, sets: CredalSets) -> ExactLeak:
+        self._refuse()
+
+    def restrict_inputs(self, inputs: IntArray) -> Self:
+        return self
+
+    def measurable_protocol(self, most: int) -> Measurable | None:
+        return None
+
+    def tally(self) -> DrawTally:
+        self._refuse()
+
+    def value_joint(self, joint: Joint) -> tuple[tuple[IntArray, Matrix], ...]:
+        self._refuse()
+
+    def likely_probability(self, likely: Sequence[IntArray], joint: Joint) -> float:
+        self._refuse()
+
+    def unchanged_outputs(self, labels: Sequence[tuple[str, ...]], combos: IntArray) -> NDArray[Any]:
+        return combos
+
+    def observation(self) -> FloatArray:
+        self._refuse()
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any], sees_secret: bool, combos: IntArray) -> Self:
+        raise ProtocolFileError(f"a {cls.kind} mechanism is read with its model; this file states none. Make it again.")
+
+    def _refuse(self) -> NoReturn:
+        raise SizeError(f"This is measured where outputs can be listed; {self.no_table_reason}.")
 
 
 def check_table_size(inputs: int, outputs: int) -> None:

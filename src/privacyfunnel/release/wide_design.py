@@ -32,6 +32,7 @@ from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.comparisons import float_below
 from privacyfunnel.model.joint import Attribute, Joint, merge_secrets
 from privacyfunnel.model.promises import Promise
+from privacyfunnel.model.published.impossible import ImpossibleRecords, split_impossible
 from privacyfunnel.model.published.measurement import MOST_LABELS, CodedTable
 from privacyfunnel.model.published.model_quality import ModelQuality, measure_quality
 from privacyfunnel.model.published.noise import NoNoise
@@ -74,7 +75,7 @@ def is_wide(spec: ReleaseSpec) -> bool:
     """
     if spec.method not in (AUTO, REAL_OR_SYNTHETIC):
         return False
-    if spec.method == REAL_OR_SYNTHETIC or spec.zeros is not None or spec.model_table is not None or spec.known:
+    if spec.method == REAL_OR_SYNTHETIC or spec.impossible_combinations or spec.model_table is not None or spec.known:
         return True
     if spec.domain is None and len(spec.publish) <= MOST_LISTED_COLUMNS:
         return False
@@ -98,6 +99,7 @@ class FittedWideModel:
     fit: WideFit
     coded: CodedTable  # by the labels of the tree: the owner's own
     promise: Promise
+    impossible: ImpossibleRecords | None = None  # besides those that the tree rules out
 
     @cached_property
     def joint(self) -> Joint:
@@ -125,7 +127,10 @@ class FittedWideModel:
     @property
     def warning(self) -> str:
         """That the model is too poor for its ε, or that rows have what it rules out, where it is so."""
-        ruled_out = int((~np.isfinite(self.model.tree.ratios(self.coded.codes)[:, 0])).sum())
+        strange = ~np.isfinite(self.model.tree.ratios(self.coded.codes)[:, 0])
+        if self.impossible is not None:
+            strange |= self.impossible.match(self.coded.codes)
+        ruled_out = int(strange.sum())
         if ruled_out:
             return (
                 f"{ruled_out:,} rows have a combination that {hint('zeros')} calls impossible: they are always "
@@ -169,9 +174,11 @@ def check_wide(table: Contingency, spec: ReleaseSpec) -> None:
     attributes = [Attribute(coding.column, coding.labels) for coding in codings]
     named = [at for at in attributes if at.name in spec.known]
     check_known(named, 2 * math.prod(len(at.labels) if at.name in given else 1 for at in named))
-    check_zeros(attributes, spec.impossible_pairs)
+    pairs, others = split_impossible(attributes, spec.impossible_combinations, spec.known)
+    check_zeros(attributes, pairs)
     if spec.domain_file is not None:
-        tabulate_zeros(attributes, spec.impossible_pairs)
+        tabulate_zeros(attributes, pairs)
+    ImpossibleRecords.find(attributes, [*pairs, *others])
 
 
 def fit_wide(table: Contingency, spec: ReleaseSpec) -> FittedWideModel:
@@ -194,8 +201,9 @@ def fit_wide(table: Contingency, spec: ReleaseSpec) -> FittedWideModel:
     measured, spent, source = coded, epsilon, noise_source(spec)
     if spec.model_table is not None:
         measured, spent, source = _read_model_table(spec), ENOUGH, lambda _: NoNoise()
+    pairs, others = split_impossible(coded.attributes, spec.impossible_combinations, spec.known)
     try:
-        fit = fit_wide_model(measured, spent, total, source, (secrets_given, kinds), spec.impossible_pairs, spec.known)
+        fit = fit_wide_model(measured, spent, total, source, (secrets_given, kinds), pairs, spec.known)
     except FewRowsError as error:
         hidden = [] if given else [name for name in error.columns if name not in spec.public_labels]
         raise _few_rows_error(str(error), rows, total, hidden, error.needed) from None
@@ -204,7 +212,9 @@ def fit_wide(table: Contingency, spec: ReleaseSpec) -> FittedWideModel:
     )
     shown = _recode(table, fit.columns)
     left = promise.with_epsilon(float_below(total - epsilon))
-    return FittedWideModel(shown, model, fit, fit.recode(coded), left)
+    impossible = ImpossibleRecords.find(fit.tree.attributes, others)
+    beside = impossible if len(impossible.patterns) else None
+    return FittedWideModel(shown, model, fit, fit.recode(coded), left, beside)
 
 
 def _read_model_table(spec: ReleaseSpec) -> CodedTable:
@@ -219,7 +229,8 @@ def _read_model_table(spec: ReleaseSpec) -> CodedTable:
 
 def seal_wide(fitted: FittedWideModel) -> tuple[SealedProtocol, WideDesign]:
     """The mechanism for a tree, its slacks proved, and what it keeps."""
-    found = design_real_or_synthetic(reveal_known(fitted.model.tree, fitted.promise), fitted.promise)
+    tree = reveal_known(fitted.model.tree, fitted.promise)
+    found = design_real_or_synthetic(tree, fitted.promise, impossible=fitted.impossible)
     told = measure_information(found.mechanism)
     attributes = fitted.model.tree.attributes
     sealed = SealedProtocol(
