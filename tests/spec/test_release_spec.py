@@ -220,7 +220,7 @@ def test_older_calls_work_with_a_warning_or_say_what_replaces_them(tmp_path: Pat
 
 
 def test_the_common_call_is_short() -> None:
-    assert len(signature(pf.sanitise).parameters) <= 11
+    assert len(signature(pf.sanitise).parameters) <= 10
     assert len(signature(pf.design).parameters) <= 10
 
 
