@@ -1,7 +1,9 @@
 """Many columns: real files through the real command line, from a table to its public folder and back."""
 
+import json
 import subprocess
 import sys
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,7 +13,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from privacyfunnel import ReleaseSpec, apply, design, estimate, impute, sanitise_file
+from privacyfunnel import ReleaseSpec, apply, design, estimate, impute, sanitise, sanitise_file
 from privacyfunnel.audits.black_box_audit import PublishedRows, judge_rows
 from privacyfunnel.designs.wide.real_or_synthetic_design import design_real_or_synthetic
 from privacyfunnel.errors import ColumnError, GuaranteeError, ParameterError, ProtocolFileError, SizeError, TableError
