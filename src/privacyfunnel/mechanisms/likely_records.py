@@ -1,10 +1,11 @@
-"""Records that a model draws often, by number, so that what is known of them is computed once."""
+"""Records that a model draws often, whose class and probability are computed once."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ SEED, SAMPLE = 10, 1 << 18  # of the records that are looked at
 PLACES = 20  # bits: four times as many places as records, so that few share one
 MIXING = np.uint64(0x9E3779B97F4A7C15)  # an odd number, by whose multiples keys are spread
 NOBODY = np.uint64((1 << 64) - 1)
+Assess = Callable[[CodeArray], tuple[IntArray, WordArray]]  # the class of records, and a(x)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,12 +26,13 @@ class LikelyRecords:
     """Distinct records, and a place for each by its key; of two that share a place one is not found."""
 
     sizes: tuple[int, ...]
-    codes: CodeArray
     keys: WordArray  # and after them one that no record has
     places: NDArray[np.int32]
+    classes: IntArray
+    keep: WordArray
 
     @classmethod
-    def simulate(cls, model: TreeModel) -> LikelyRecords | None:
+    def simulate(cls, model: TreeModel, assess: Assess) -> LikelyRecords | None:
         """The records that a public simulation of the model draws; None where a key does not hold a record."""
         sizes = tuple(len(attribute.labels) for attribute in model.attributes)
         if math.prod(sizes) >= NOBODY:
@@ -38,7 +41,7 @@ class LikelyRecords:
         keys, first = np.unique(_pack(codes, sizes), return_index=True)
         places = np.full(1 << PLACES, len(keys), dtype=np.int32)
         places[_place(keys)] = np.arange(len(keys), dtype=np.int32)
-        return cls(sizes, codes[first], np.append(keys, NOBODY), places)
+        return cls(sizes, np.append(keys, NOBODY), places, *assess(codes[first]))
 
     def find(self, codes: NDArray[np.integer[Any]]) -> IntArray:
         """The number of each record; −1 where it has none."""
@@ -46,37 +49,6 @@ class LikelyRecords:
         found = self.places[_place(keys)].astype(np.int64)
         found[self.keys[found] != keys] = -1
         return found
-
-
-class Assessor(Protocol):
-    """What knows the class and the probability of any record."""
-
-    def assess(self, codes: CodeArray) -> tuple[IntArray, WordArray]: ...
-    def find_classes(self, codes: CodeArray) -> IntArray: ...
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class LikelyAssessments:
-    """Class and probability of likely records, looked up; those of all others are computed."""
-
-    mechanism: Assessor
-    records: LikelyRecords
-    classes: IntArray
-    keep: WordArray
-
-    def assess(self, codes: CodeArray) -> tuple[IntArray, WordArray]:
-        """The same as by the mechanism."""
-        place = self.records.find(codes)
-        classes, keep, rest = self.classes[place], self.keep[place], np.flatnonzero(place < 0)
-        classes[rest], keep[rest] = self.mechanism.assess(codes[rest])
-        return classes, keep
-
-    def find_classes(self, codes: CodeArray) -> IntArray:
-        """The same as by the mechanism."""
-        place = self.records.find(codes)
-        classes, rest = self.classes[place], np.flatnonzero(place < 0)
-        classes[rest] = self.mechanism.find_classes(codes[rest])
-        return classes
 
 
 def simulate_codes(model: TreeModel, stream: KeyStream, number: int) -> CodeArray:

@@ -27,12 +27,12 @@ that they may believe in the place of r_E and r_F (docs/theory.md, Theorem 80).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,8 +40,8 @@ from numpy.typing import NDArray
 from privacyfunnel.arrays import BoolArray, FloatArray, IntArray, WordArray, freeze
 from privacyfunnel.errors import DistributionError, ParameterError, ProtocolFileError, SizeError, SolverError
 from privacyfunnel.mechanisms.exact_arithmetic import exp_below
-from privacyfunnel.mechanisms.likely_records import LikelyAssessments, LikelyRecords, simulate_codes
-from privacyfunnel.mechanisms.mechanism import UnlistedMechanism
+from privacyfunnel.mechanisms.likely_records import LikelyRecords, simulate_codes
+from privacyfunnel.mechanisms.mechanism import Mechanism
 from privacyfunnel.mechanisms.sampling import KeyStream, RandomWords
 from privacyfunnel.model.comparisons import float_below
 from privacyfunnel.model.credal.events import OddsRange
@@ -178,8 +178,11 @@ def reveal_known(model: TreeModel, promise: Promise) -> TreeModel:
 
 
 @dataclass(frozen=True, eq=False)
-class RealOrSynthetic(UnlistedMechanism):
-    """The integers of the mechanism; its guarantee stands on `slacks`."""
+class RealOrSynthetic(Mechanism):
+    """The integers of the mechanism; its guarantee stands on `slacks`.
+
+    Any combination of labels is an input, a record of codes, also one that was never seen.
+    """
 
     model: TreeModel
     promise: Promise
@@ -192,6 +195,9 @@ class RealOrSynthetic(UnlistedMechanism):
 
     kind: ClassVar[str] = "real-or-synthetic"
     check_method: ClassVar[str] = "by construction for every record there can be"
+    lists_inputs: ClassVar[bool] = False
+    no_table_reason: ClassVar[str] = "any combination of labels is an input of this mechanism, and none is listed"
+    sees_secret, inputs = False, 0
 
     def __post_init__(self) -> None:
         k, c = len(self.prototypes), len(self.model.shares)
@@ -293,6 +299,9 @@ class RealOrSynthetic(UnlistedMechanism):
         """The mean of a(x): that a synthetic record is the same by accident is left out."""
         return float(joint.p_x @ self.keep_probabilities(joint.combos))
 
+    def unchanged_outputs(self, labels: Sequence[Labels], combos: IntArray) -> NDArray[Any]:
+        return combos
+
     def output_shares(self, joint: Joint) -> tuple[tuple[IntArray, FloatArray, FloatArray], ...]:
         """For each column its labels, the share of each, and the share among published records: real ones as they are,
         synthetic ones as simulated."""
@@ -333,11 +342,10 @@ class RealOrSynthetic(UnlistedMechanism):
             list(threads.map(draw_from, range(0, len(codes), CHUNK)))
         return published
 
-    def _draw_chunk(self, published: CodeArray, random_words: RandomWords, likely: LikelyAssessments | None) -> None:
-        known = self if likely is None else likely
+    def _draw_chunk(self, published: CodeArray, random_words: RandomWords, likely: LikelyRecords | None) -> None:
         unknown: BoolArray = np.any(published < 0, axis=1)
         published[unknown] = 0
-        classes, keep = known.assess(published)
+        classes, keep = self._recall(published, likely)
         keep[unknown] = 0
         rows = np.flatnonzero((random_words.word(0) >> np.uint64(64 - KEEP_BITS)) >= keep)
         per_proposal, first = self.model.words_per_record + 1, 1
@@ -346,7 +354,7 @@ class RealOrSynthetic(UnlistedMechanism):
             draws = np.arange(first, first + rounds * per_proposal)
             words = random_words.scatter_words(rows, draws).reshape(rounds, per_proposal, len(rows))
             proposals = self.model.sample(words.transpose(1, 0, 2).reshape(per_proposal, -1)[1:])
-            of_class = known.find_classes(proposals)
+            of_class = self._recall_classes(proposals, likely)
             chance = self.acceptance[np.tile(classes[rows], rounds), of_class].astype(np.uint64)
             accepted = (words[:, 0].reshape(-1) & np.uint64(UNIT - 1)) < chance
             anything = np.tile(unknown[rows], rounds)
@@ -362,10 +370,27 @@ class RealOrSynthetic(UnlistedMechanism):
                     "A synthetic record was proposed a million times and never accepted. Design it again."
                 )
 
+    def _recall(self, codes: CodeArray, likely: LikelyRecords | None) -> tuple[IntArray, WordArray]:
+        """k(x) and a(x): looked up for likely records, computed for all others."""
+        if likely is None:
+            return self.assess(codes)
+        place = likely.find(codes)
+        classes, keep, rest = likely.classes[place], likely.keep[place], np.flatnonzero(place < 0)
+        classes[rest], keep[rest] = self.assess(codes[rest])
+        return classes, keep
+
+    def _recall_classes(self, codes: CodeArray, likely: LikelyRecords | None) -> IntArray:
+        """k(x) alone."""
+        if likely is None:
+            return self.find_classes(codes)
+        place = likely.find(codes)
+        classes, rest = likely.classes[place], np.flatnonzero(place < 0)
+        classes[rest] = self.find_classes(codes[rest])
+        return classes
+
     @cached_property
-    def _likely(self) -> LikelyAssessments | None:
-        records = LikelyRecords.simulate(self.model)
-        return None if records is None else LikelyAssessments(self, records, *self.assess(records.codes))
+    def _likely(self) -> LikelyRecords | None:
+        return LikelyRecords.simulate(self.model, self.assess)
 
     # -- files -------------------------------------------------------------------------------------------------
 
@@ -373,6 +398,10 @@ class RealOrSynthetic(UnlistedMechanism):
         """The integers of the mechanism; the model, the promise and the labels stand elsewhere in a protocol file."""
         stated = {**{name: getattr(self, name).tolist() for name in _TABLES}, "proof_records": self.proof_records}
         return stated if self.impossible is None else {**stated, "impossible": self.impossible.patterns.tolist()}
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any], sees_secret: bool, combos: IntArray) -> Self:
+        raise ProtocolFileError(f"a {cls.kind} mechanism is read with its model; this file states none. Make it again.")
 
     @classmethod
     def restore(cls, content: Mapping[str, Any], model: TreeModel, promise: Promise) -> RealOrSynthetic:

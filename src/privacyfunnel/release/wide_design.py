@@ -32,12 +32,11 @@ from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.comparisons import float_below
 from privacyfunnel.model.joint import Attribute, Joint, merge_secrets
 from privacyfunnel.model.promises import Promise
-from privacyfunnel.model.published.impossible import ImpossibleRecords, split_impossible
+from privacyfunnel.model.published.impossible import ImpossibleRecords
 from privacyfunnel.model.published.measurement import MOST_LABELS, CodedTable
 from privacyfunnel.model.published.model_quality import ModelQuality, measure_quality
 from privacyfunnel.model.published.noise import NoNoise
 from privacyfunnel.model.published.noisy_counts import check_design_epsilon
-from privacyfunnel.model.published.tree_fit import check_zeros, tabulate_zeros
 from privacyfunnel.model.published.tree_model import check_known
 from privacyfunnel.model.published.wide_fit import (
     BINNED,
@@ -99,7 +98,7 @@ class FittedWideModel:
     fit: WideFit
     coded: CodedTable  # by the labels of the tree: the owner's own
     promise: Promise
-    impossible: ImpossibleRecords | None = None  # besides those that the tree rules out
+    impossible: ImpossibleRecords | None = None
 
     @cached_property
     def joint(self) -> Joint:
@@ -127,10 +126,7 @@ class FittedWideModel:
     @property
     def warning(self) -> str:
         """That the model is too poor for its ε, or that rows have what it rules out, where it is so."""
-        strange = ~np.isfinite(self.model.tree.ratios(self.coded.codes)[:, 0])
-        if self.impossible is not None:
-            strange |= self.impossible.match(self.coded.codes)
-        ruled_out = int(strange.sum())
+        ruled_out = 0 if self.impossible is None else int(self.impossible.match(self.coded.codes).sum())
         if ruled_out:
             return (
                 f"{ruled_out:,} rows have a combination that {hint('zeros')} calls impossible: they are always "
@@ -174,11 +170,7 @@ def check_wide(table: Contingency, spec: ReleaseSpec) -> None:
     attributes = [Attribute(coding.column, coding.labels) for coding in codings]
     named = [at for at in attributes if at.name in spec.known]
     check_known(named, 2 * math.prod(len(at.labels) if at.name in given else 1 for at in named))
-    pairs, others = split_impossible(attributes, spec.impossible_combinations, spec.known)
-    check_zeros(attributes, pairs)
-    if spec.domain_file is not None:
-        tabulate_zeros(attributes, pairs)
-    ImpossibleRecords.find(attributes, [*pairs, *others])
+    ImpossibleRecords.find(attributes, spec.impossible_combinations)
 
 
 def fit_wide(table: Contingency, spec: ReleaseSpec) -> FittedWideModel:
@@ -201,9 +193,8 @@ def fit_wide(table: Contingency, spec: ReleaseSpec) -> FittedWideModel:
     measured, spent, source = coded, epsilon, noise_source(spec)
     if spec.model_table is not None:
         measured, spent, source = _read_model_table(spec), ENOUGH, lambda _: NoNoise()
-    pairs, others = split_impossible(coded.attributes, spec.impossible_combinations, spec.known)
     try:
-        fit = fit_wide_model(measured, spent, total, source, (secrets_given, kinds), pairs, spec.known)
+        fit = fit_wide_model(measured, spent, total, source, (secrets_given, kinds), spec.known)
     except FewRowsError as error:
         hidden = [] if given else [name for name in error.columns if name not in spec.public_labels]
         raise _few_rows_error(str(error), rows, total, hidden, error.needed) from None
@@ -212,7 +203,7 @@ def fit_wide(table: Contingency, spec: ReleaseSpec) -> FittedWideModel:
     )
     shown = _recode(table, fit.columns)
     left = promise.with_epsilon(float_below(total - epsilon))
-    impossible = ImpossibleRecords.find(fit.tree.attributes, others)
+    impossible = ImpossibleRecords.find(fit.tree.attributes, spec.impossible_combinations)
     beside = impossible if len(impossible.patterns) else None
     return FittedWideModel(shown, model, fit, fit.recode(coded), left, beside)
 

@@ -1,15 +1,10 @@
-"""Combinations of labels, of two columns or more, that no record has.
-
-Two columns can be made parent and child, so that a tree gives their impossible combinations no probability. Those of
-more columns, and of pairs that would close a circle, are a class of records of their own, which is never published.
-"""
+"""Combinations of labels, of two columns or more, that nobody has: records of a class that is never published."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -36,6 +31,15 @@ class ImpossibleRecords:
         place = {attribute.name: j for j, attribute in enumerate(attributes)}
         rows = []
         for combination in named:
+            names = [name for name, _ in combination]
+            strange = [name for name in names if name not in place]
+            if strange:
+                raise ColumnError(
+                    f"An impossible combination names column '{strange[0]}', which is not published. Publish it, or "
+                    "leave it out there."
+                )
+            if len({*names}) < len(names):
+                raise ColumnError(f"An impossible combination is of different columns; '{names[0]}' is named twice.")
             row = [-1] * len(attributes)
             for name, label in combination:
                 labels = attributes[place[name]].labels
@@ -82,38 +86,3 @@ class ImpossibleRecords:
                     f"Impossible combinations leave '{attributes[j].labels[stuck[0]]}' of '{attributes[j].name}' "
                     "nothing to occur with. Remove the label or a combination."
                 )
-
-
-def split_impossible(
-    attributes: Sequence[Attribute], named: Sequence[Combination], known: Sequence[str] = ()
-) -> tuple[list[tuple[Label, Label]], list[Combination]]:
-    """Pairs of labels that a tree can have, where columns that are `known` are a path; and all other combinations."""
-    tree_of = {attribute.name: attribute.name for attribute in attributes}
-    joined = set()
-
-    def join(one: str, other: str) -> bool:
-        pair, (low, high) = frozenset((one, other)), (tree_of[one], tree_of[other])
-        if pair not in joined and low == high:
-            return False
-        joined.add(pair)
-        tree_of.update({name: low for name, tree in tree_of.items() if tree == high})
-        return True
-
-    for one, other in pairwise(known):
-        join(one, other)
-    pairs, others = [], []
-    for combination in named:
-        names = [name for name, _ in combination]
-        strange = [name for name in names if name not in tree_of]
-        if strange:
-            raise ColumnError(
-                f"An impossible combination names column '{strange[0]}', which is not published. Publish it, or leave "
-                "it out there."
-            )
-        if len(set(names)) < len(names):
-            raise ColumnError(f"An impossible combination is of different columns; '{names[0]}' is named twice.")
-        if len(combination) == 2 and join(*names):
-            pairs.append((combination[0], combination[1]))
-        else:
-            others.append(combination)
-    return pairs, others
