@@ -21,6 +21,7 @@ from privacyfunnel.mechanisms.exact_arithmetic import exp_below
 from privacyfunnel.mechanisms.real_or_synthetic import RealOrSynthetic, reveal_known
 from privacyfunnel.mechanisms.sampling import KeyStream
 from privacyfunnel.model.credal.events import OddsRange
+from privacyfunnel.model.joint import Attribute
 from privacyfunnel.model.neighbours import NeighbourPromise
 from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise, RobustPromise
 from privacyfunnel.model.published.tree_model import UNIT, CodeArray, TreeModel
