@@ -55,6 +55,8 @@ def worst_ratio(path: Path) -> tuple[Fraction, Fraction]:
     for y in x_all:
         replaced = [(1 - a[x]) * alpha[of_class[x]][of_class[y]] / accepted[of_class[x]] * p_x[y] for x in x_all]
         chances = [each + (a[x] if x == y else 0) for x, each in enumerate(replaced)]
+        if not any(chances):  # what is impossible is never published
+            continue
         if promise.get("known"):
             worst = max(worst, _worst_for_neighbours(content, p_s, given, chances))
             continue
