@@ -84,7 +84,7 @@ def test_fixed_places_are_rounded_outwards(value: float, places: int) -> None:
     assert float(down) <= value <= float(up)
     assert float(down) <= float(format_places(value, places)) <= float(up)
     assert not up.startswith("-0") or float(up) < 0
-    assert format_nats(value, up=True) == f"{format_places(value, up=True)} nats"
+    assert format_nats(value) == f"{format_places(value)} nats"
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))

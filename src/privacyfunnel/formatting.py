@@ -93,16 +93,13 @@ def format_factor(epsilon: float, *, down: bool = False) -> str:
     return _significant(Context(prec=40).exp(exact), 3, _direction(up=not down, down=down))
 
 
-def format_nats(nats: float, error: float = 0.0, *, up: bool = False, down: bool = False) -> str:
-    """An amount of information; `error` is its standard error, where it is a mean over records.
+def format_nats(nats: float) -> str:
+    """An amount of information.
 
-    >>> format_nats(1.25), format_nats(1.25, 0.004), format_nats(0.99412039, up=True)
-    ('1.2500 nats', '1.2500 ± 0.0040 nats (mean and standard error over the records)', '0.9942 nats')
+    >>> format_nats(1.25)
+    '1.2500 nats'
     """
-    value = format_places(nats, up=up, down=down)
-    if error:
-        return f"{value} ± {format_places(error, up=True)} nats (mean and standard error over the records)"
-    return f"{value} nats"
+    return f"{format_places(nats)} nats"
 
 
 def format_places(value: float, places: int = PLACES, *, up: bool = False, down: bool = False) -> str:

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,10 @@ for file, number in zip(above, (3, 4)):
 os.execv(sys.argv[3], sys.argv[3:])
 """
 LOOK = 0.03  # seconds between two looks
+
+
+class LeftError(AssertionError):
+    """The page was left while it was asked."""
 
 
 class Browser:
@@ -45,6 +49,8 @@ class Browser:
         while True:
             told = self._next()
             if told.get("id") == self._number:
+                if "navigated or closed" in str(told.get("error")):
+                    raise LeftError(told["error"])
                 assert "error" not in told, told["error"]
                 return dict(told["result"])
             self.events.append(told)
@@ -109,10 +115,11 @@ class Tab:
         """Wait until the expression is true; its value."""
         end = time.monotonic() + PATIENCE
         while time.monotonic() < end:
-            told = self.call("Runtime.evaluate", expression=condition, returnByValue=True, awaitPromise=True)
-            value = told["result"].get("value")
-            if value and "exceptionDetails" not in told:  # a page on its way has no answer
-                return value
+            with suppress(LeftError):  # a page on its way has no answer
+                told = self.call("Runtime.evaluate", expression=condition, returnByValue=True, awaitPromise=True)
+                value = told["result"].get("value")
+                if value and "exceptionDetails" not in told:
+                    return value
             time.sleep(LOOK)
         raise AssertionError(f"in vain: {condition}; the page says: {self.text()[:2000]}")
 

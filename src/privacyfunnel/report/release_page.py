@@ -168,7 +168,7 @@ def _attacker_fields(release: Release, found: AttackerView) -> dict[str, Any]:
     leaks = () if sealed.follows else leak_profiles(sealed.mechanism, sealed.promise, release.design.joint)
     notes += [to_sentence(leak.spread) for leak in leaks]
     if found.worst.highest is None:
-        notes.append(f"{release.method} has too many outputs to list: only the limits of the promise are drawn.")
+        notes.append("There are too many possible records to list: only the limits of the promise are drawn.")
     return {
         "lead": worst_sentence(found, secret, believer(sealed)),
         "attacker_notes": notes,

@@ -14,7 +14,6 @@ from privacyfunnel.atomic_files import file_digest
 from privacyfunnel.formatting import (
     format_epsilon,
     format_factor,
-    format_nats,
     format_number,
     format_percent,
     format_points,
@@ -327,13 +326,12 @@ def audit_command(release: Release, occasion: Occasion) -> str:
 
 
 def _information_facts(sealed: SealedProtocol) -> list[tuple[str, str]]:
-    """Information kept and its bound, as the protocol file states them."""
-    stated = sealed.certificate
-    share = f" ({format_percent(stated.information / stated.entropy, down=True)})" if stated.entropy else ""
-    kept = format_nats(stated.information, stated.information_error, down=True)
-    found = [("information kept", f"{kept} of {format_nats(stated.entropy)}{share}")]
+    """The share of the information that is kept, and its bound, as the protocol file states them."""
+    stated, whole = sealed.certificate, sealed.certificate.entropy or 1.0
+    about = " (a mean over records)" if stated.information_error else ""
+    found = [("information kept", f"{format_percent(stated.information / whole, down=True)}{about}")]
     if stated.bound is not None:
-        most = format_nats(stated.bound, up=True)
+        most = format_percent(min(stated.bound / whole, 1.0), up=True)
         found.append(("proved upper bound", f"{most}, for every protocol that sees the same columns"))
     return found
 

@@ -175,7 +175,7 @@ def _describe_movement(epsilon: float | None) -> str:
     if epsilon is None:
         return "were not measured: there are too many"
     if epsilon > LARGEST:
-        return "change a belief without bound: some rule a secret out, or determine it"
+        return "change a belief without bound: nobody with some of them has a certain secret, or everybody has"
     return f"change a belief by a factor of at most {format_factor(epsilon)}"
 
 
