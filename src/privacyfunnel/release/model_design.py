@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -25,10 +26,11 @@ from privacyfunnel.model.credal.noisy_sample_rule import NoisySampleRule
 from privacyfunnel.model.credal.sample_rule import RARE, check_confidence
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Population, PopulationPromise, Promise
-from privacyfunnel.model.published.noise import NOISES, NoiseSource, OwnNoise, noise_variance
+from privacyfunnel.model.published.noise import NOISES, NoiseSource, OwnNoise, RecordedNoise, noise_variance
 from privacyfunnel.model.published.noisy_counts import NoisyCounts, check_design_epsilon
 from privacyfunnel.model.published.table_model import (
     DELTA,
+    STANDARD_DEVIATIONS,
     EachModel,
     LabelTests,
     MeasuredCounts,
@@ -65,6 +67,11 @@ MOST_CELLS = 1 << 16  # of counts that get noise: a second or two of exact draws
 MOST_NOISE = 1  # of the rows: with more of it p̃ says nothing
 
 Noise = Callable[[Fraction], NoiseSource]
+BeforeNoise = Callable[[], None]  # called before each draw: who keeps account of noise may refuse it
+
+
+def skip() -> None:
+    """Nobody keeps account."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +106,7 @@ class _NoisyTable:
         return MeasuredCounts(cells, np.stack([self.variance[group].sum(axis=0) for group in groups]))
 
 
-def fit_model(table: Contingency, spec: ReleaseSpec) -> FittedModel:
+def fit_model(table: Contingency, spec: ReleaseSpec, before_noise: BeforeNoise = skip) -> FittedModel:
     """The model of a table, and the promise for records with respect to it."""
     promise, budget = spec.promise_value, _make_budget(table, spec)
     if budget.total > LARGEST_TOTAL and spec.domain_file is None:
@@ -107,7 +114,7 @@ def fit_model(table: Contingency, spec: ReleaseSpec) -> FittedModel:
             f"Labels are found through noise for ε of at most {LARGEST_TOTAL}; it is {format_number(promise.epsilon)}. "
             f"Name labels in a domain file ({hint('domain', 'domain.json')}), or use a smaller ε."
         )
-    noise, fewest = noise_source(spec), _fewest_rows(spec)
+    noise, fewest = noise_source(spec, before_noise), _fewest_rows(spec)
     table = table if spec.domain_file is not None else _fill(table)
     if promise.by_column:
         columns, budget = table.secret.columns, replace(budget, parts=len(table.secret.columns))
@@ -172,7 +179,7 @@ def _fit_table(noisy: _NoisyTable, budget: _Budget, secret: str) -> TableModel:
     )
 
 
-def fit_population(table: Contingency, spec: ReleaseSpec) -> tuple[Joint, Promise]:
+def fit_population(table: Contingency, spec: ReleaseSpec, before_noise: BeforeNoise = skip) -> tuple[Joint, Promise]:
     """Noisy counts of a domain that is given, to design for, and the promise about the people as far as they tell."""
     for role, size in zip(("secret", "published"), table.weights.shape, strict=True):
         if size < 2:
@@ -183,9 +190,13 @@ def fit_population(table: Contingency, spec: ReleaseSpec) -> tuple[Joint, Promis
     _refuse_size(table.weights)
     budget = _make_budget(table, spec)
     epsilon = budget.fixed or budget.total * FOR_POPULATION
-    counts = NoisyCounts.draw(table.weights, epsilon, noise_source(spec))
+    counts = NoisyCounts.draw(table.weights, epsilon, noise_source(spec, before_noise))
     joint = Joint.from_contingency(replace(table, weights=counts.weights))
-    rule = NoisySampleRule(counts, check_confidence(spec.confidence or CONFIDENCE), RARE)
+    rule = NoisySampleRule(counts, check_confidence(spec.confidence or CONFIDENCE))
+    with suppress(ParameterError):  # unless too few secrets would be left
+        hidden = math.ceil(STANDARD_DEVIATIONS * math.sqrt(noise_variance(counts.total_rate)))  # that noise may add
+        rule.pool_below(RARE + hidden).groups(joint)
+        rule = rule.pool_below(RARE + hidden)
     promise = spec.promise_value.with_epsilon(float_below(budget.total - epsilon))
     return joint, PopulationPromise(promise, Population(rule, counts.rows), joint)
 
@@ -427,10 +438,11 @@ def _product(codings: list[Coding]) -> Variable:
     return domain.variable([coding.column for coding in codings])
 
 
-def noise_source(spec: ReleaseSpec) -> Noise:
+def noise_source(spec: ReleaseSpec, before_draw: BeforeNoise) -> Noise:
     """Where noise comes from; from a seed for tests only, and then the protocol is not for publication."""
     seeded = partial(OwnNoise, randbelow=random.Random(spec.seed).randrange)
-    return NOISES[spec.design_noise] if spec.seed is None else seeded
+    source = NOISES[spec.design_noise] if spec.seed is None else seeded
+    return lambda rate: RecordedNoise(source(rate), before_draw)
 
 
 def _enough(budget: _Budget, cells: int = 0) -> str:

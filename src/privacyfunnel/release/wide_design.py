@@ -50,7 +50,7 @@ from privacyfunnel.model.published.wide_fit import (
 from privacyfunnel.model.published.wide_model import WideModel
 from privacyfunnel.model.uses.statistics_use import Statistics
 from privacyfunnel.model.uses.use import Information
-from privacyfunnel.release.model_design import LARGEST_ADVICE, LEAST_LEFT, noise_source
+from privacyfunnel.release.model_design import LARGEST_ADVICE, LEAST_LEFT, BeforeNoise, noise_source, skip
 from privacyfunnel.tables.coding.contingency import Contingency, Variable, distinct_rows
 
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ def check_wide(table: Contingency, spec: ReleaseSpec) -> None:
         tabulate_zeros(attributes, spec.impossible_pairs)
 
 
-def fit_wide(table: Contingency, spec: ReleaseSpec) -> FittedWideModel:
+def fit_wide(table: Contingency, spec: ReleaseSpec, before_noise: BeforeNoise = skip) -> FittedWideModel:
     """The tree of a table, and the promise for records with respect to it."""
     check_wide(table, spec)
     promise, given = spec.promise_value, spec.domain_file is not None
@@ -191,7 +191,7 @@ def fit_wide(table: Contingency, spec: ReleaseSpec) -> FittedWideModel:
         for coding in table.published.codings
     ]
     secrets_given = given or {*spec.secret} <= {*spec.public_labels}
-    measured, spent, source = coded, epsilon, noise_source(spec)
+    measured, spent, source = coded, epsilon, noise_source(spec, before_noise)
     if spec.model_table is not None:
         measured, spent, source = _read_model_table(spec), ENOUGH, lambda _: NoNoise()
     try:

@@ -159,9 +159,9 @@ class NoisySampleRule:
         """The rule that a file states."""
         return cls(NoisyCounts.from_json(content["design"], int(content["rows"])), confidence, rare)
 
-    def without_pooling(self) -> NoisySampleRule:
-        """The same rule, with no secret too rare."""
-        return replace(self, rare=0)
+    def pool_below(self, rare: int) -> NoisySampleRule:
+        """The same rule, with those secrets in the pool that have fewer rows than this; 0 for none."""
+        return replace(self, rare=rare)
 
     def groups(self, joint: Joint) -> BoolArray:
         """Which secrets are promised together, groups × secrets, by their noisy numbers of rows."""

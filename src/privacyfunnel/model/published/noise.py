@@ -47,6 +47,22 @@ class NoiseSource(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class RecordedNoise:
+    """Noise of a source; whoever keeps account of it hears of every draw beforehand, and may refuse."""
+
+    source: NoiseSource
+    before_draw: Callable[[], None]
+
+    @property
+    def rate(self) -> Fraction:
+        return self.source.rate
+
+    def draw(self, count: int) -> list[int]:
+        self.before_draw()
+        return self.source.draw(count)
+
+
+@dataclass(frozen=True, slots=True)
 class OwnNoise:
     """The sampler of Canonne, Kamath and Steinke (2020), in integers from the operating system."""
 

@@ -16,6 +16,7 @@ from typing import Any, TypeVar, cast
 
 from privacyfunnel.designs.wide.real_share_bound import bound_real_share
 from privacyfunnel.formatting import finite_or_none, format_factor, format_percent
+from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.mechanism import Mechanism
 from privacyfunnel.mechanisms.real_or_synthetic import RealOrSynthetic
 from privacyfunnel.mechanisms.sealing import SealedProtocol, exact_worst_leak
@@ -33,7 +34,7 @@ from privacyfunnel.release.findings.attacker_leaks import (
 )
 from privacyfunnel.release.findings.known_columns import measure_known_columns
 from privacyfunnel.release.findings.population import AT_A_GLANCE, PopulationBound, population_bound
-from privacyfunnel.release.findings.rare_values import rare_secret_advice, rare_value_advice
+from privacyfunnel.release.findings.rare_values import pooling_advice, rare_secret_advice, rare_value_advice
 from privacyfunnel.release.findings.sparseness import sparseness_advice
 from privacyfunnel.release.model_design import FittedModel
 from privacyfunnel.release.wide_design import FittedWideModel
@@ -49,6 +50,7 @@ SHORT = {
 }
 NOT_MEASURED = "Not measured here: it takes too long for so many values."
 ONE_COLUMN = "One column is published: whoever knows it knows the whole record, and learns nothing more from it."
+MOST_ROWS = 0.5  # of which a belief moves by more than was promised: the model is too coarse for a promise to most
 SIDE_SECONDS = 1.5  # to measure the leakage to somebody who knows some columns
 
 
@@ -102,14 +104,20 @@ def list_attackers(
 
 
 def warn_of_attackers(found: tuple[Attacker, ...], promised: float) -> str:
-    """In one line, who can learn more than was promised, and how much; nothing where nobody was found to."""
-    worse = []
+    """In one line, who can learn more than was promised, and how much; nothing where nobody was found to.
+
+    Where that is most rows for a classifier, the model says less of the secret than people can know, and the promise
+    is to nobody but those who believe it: that is said, and what covers others.
+    """
+    worse, coarse = [], ""
     for each in found:
         if each.epsilon is not None and each.exceeds(promised):
             size = "no bound" if math.isinf(each.epsilon) else f"×{format_factor(each.epsilon)}"
             rows = f" for {format_percent(each.rows_beyond, up=True)} of rows" if each.rows_beyond else ""
             worse.append(f"{SHORT[each.name]} {size}{rows}")
-    return f"more than ×{format_factor(promised)} for some: {'; '.join(worse)}" if worse else ""
+            if each.name == CLASSIFIER and each.rows_beyond is not None and each.rows_beyond > MOST_ROWS:
+                coarse = f". Most rows are not protected from them: {hint('robust', 1.25)} covers whoever is near it"
+    return f"more than ×{format_factor(promised)} for some: {'; '.join(worse)}{coarse}" if worse else ""
 
 
 def _believers(sealed: SealedProtocol) -> list[Attacker]:
@@ -210,10 +218,11 @@ class Findings:
     @cached_property
     def rare(self) -> tuple[str, ...]:
         """Values with few rows, and what merging rare secrets would keep; a sentence each."""
-        if self._spec.is_private_design:
-            return ()
-        values = rare_value_advice(self._design.joint)
-        return tuple(filter(None, (values, rare_secret_advice(self._design.joint, self._spec.secret))))
+        found = [pooling_advice(self._design)]
+        if not self._spec.is_private_design:
+            secrets = "" if found[0] else rare_secret_advice(self._design.joint, self._spec.secret)
+            found = [rare_value_advice(self._design.joint), secrets, *found]
+        return tuple(filter(None, found))
 
     @cached_property
     def people(self) -> PopulationBound | None:
