@@ -32,11 +32,12 @@ from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.kept_promise import KeptCounts, KeptPromise
 from privacyfunnel.model.promises import Promise
+from privacyfunnel.model.published.noise import BeforeNoise, skip
 from privacyfunnel.model.uses.ordinal_scale import Orders
 from privacyfunnel.model.uses.use import Information, Use, UseValue
 from privacyfunnel.names import validate_roles
 from privacyfunnel.release.ledger.ledger_file import Entry
-from privacyfunnel.release.model_design import BeforeNoise, FittedModel, fit_model, fit_population, skip
+from privacyfunnel.release.model_design import FittedModel, fit_model, fit_population
 from privacyfunnel.release.population_scope import extend_effort, obstacle, rows_only_worth
 from privacyfunnel.release.private_design import design_statements, model_scope_statement, share_statements
 from privacyfunnel.release.wide_design import FittedWideModel, check_wide, fit_wide, is_wide, seal_wide

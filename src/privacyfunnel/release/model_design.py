@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -23,14 +22,13 @@ from privacyfunnel.formatting import format_number
 from privacyfunnel.hints import hint
 from privacyfunnel.model.comparisons import float_below
 from privacyfunnel.model.credal.noisy_sample_rule import NoisySampleRule
-from privacyfunnel.model.credal.sample_rule import RARE, check_confidence
+from privacyfunnel.model.credal.sample_rule import check_confidence
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Population, PopulationPromise, Promise
-from privacyfunnel.model.published.noise import NOISES, NoiseSource, OwnNoise, RecordedNoise, noise_variance
+from privacyfunnel.model.published.noise import NOISES, BeforeNoise, LoggedNoise, NoiseSource, OwnNoise, noise_variance
 from privacyfunnel.model.published.noisy_counts import NoisyCounts, check_design_epsilon
 from privacyfunnel.model.published.table_model import (
     DELTA,
-    STANDARD_DEVIATIONS,
     EachModel,
     LabelTests,
     MeasuredCounts,
@@ -67,11 +65,6 @@ MOST_CELLS = 1 << 16  # of counts that get noise: a second or two of exact draws
 MOST_NOISE = 1  # of the rows: with more of it p̃ says nothing
 
 Noise = Callable[[Fraction], NoiseSource]
-BeforeNoise = Callable[[], None]  # called before each draw: who keeps account of noise may refuse it
-
-
-def skip() -> None:
-    """Nobody keeps account."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +99,7 @@ class _NoisyTable:
         return MeasuredCounts(cells, np.stack([self.variance[group].sum(axis=0) for group in groups]))
 
 
-def fit_model(table: Contingency, spec: ReleaseSpec, before_noise: BeforeNoise = skip) -> FittedModel:
+def fit_model(table: Contingency, spec: ReleaseSpec, before_noise: BeforeNoise) -> FittedModel:
     """The model of a table, and the promise for records with respect to it."""
     promise, budget = spec.promise_value, _make_budget(table, spec)
     if budget.total > LARGEST_TOTAL and spec.domain_file is None:
@@ -179,7 +172,7 @@ def _fit_table(noisy: _NoisyTable, budget: _Budget, secret: str) -> TableModel:
     )
 
 
-def fit_population(table: Contingency, spec: ReleaseSpec, before_noise: BeforeNoise = skip) -> tuple[Joint, Promise]:
+def fit_population(table: Contingency, spec: ReleaseSpec, before_noise: BeforeNoise) -> tuple[Joint, Promise]:
     """Noisy counts of a domain that is given, to design for, and the promise about the people as far as they tell."""
     for role, size in zip(("secret", "published"), table.weights.shape, strict=True):
         if size < 2:
@@ -192,11 +185,7 @@ def fit_population(table: Contingency, spec: ReleaseSpec, before_noise: BeforeNo
     epsilon = budget.fixed or budget.total * FOR_POPULATION
     counts = NoisyCounts.draw(table.weights, epsilon, noise_source(spec, before_noise))
     joint = Joint.from_contingency(replace(table, weights=counts.weights))
-    rule = NoisySampleRule(counts, check_confidence(spec.confidence or CONFIDENCE))
-    with suppress(ParameterError):  # unless too few secrets would be left
-        hidden = math.ceil(STANDARD_DEVIATIONS * math.sqrt(noise_variance(counts.total_rate)))  # that noise may add
-        rule.pool_below(RARE + hidden).groups(joint)
-        rule = rule.pool_below(RARE + hidden)
+    rule = NoisySampleRule(counts, check_confidence(spec.confidence or CONFIDENCE)).pool_behind_noise(joint)
     promise = spec.promise_value.with_epsilon(float_below(budget.total - epsilon))
     return joint, PopulationPromise(promise, Population(rule, counts.rows), joint)
 
@@ -442,7 +431,7 @@ def noise_source(spec: ReleaseSpec, before_draw: BeforeNoise) -> Noise:
     """Where noise comes from; from a seed for tests only, and then the protocol is not for publication."""
     seeded = partial(OwnNoise, randbelow=random.Random(spec.seed).randrange)
     source = NOISES[spec.design_noise] if spec.seed is None else seeded
-    return lambda rate: RecordedNoise(source(rate), before_draw)
+    return lambda rate: LoggedNoise(source(rate), before_draw)
 
 
 def _enough(budget: _Budget, cells: int = 0) -> str:

@@ -10,27 +10,18 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privacyfunnel.designs.methods import Effort, find_method
-from privacyfunnel.errors import PrivacyFunnelError
 from privacyfunnel.hints import hint
 from privacyfunnel.model.joint import Joint, merge_secrets
-from privacyfunnel.model.promises import PopulationPromise
 from privacyfunnel.names import OTHER, unique_label
-
-if TYPE_CHECKING:
-    from privacyfunnel.release.design import DesignResult
 
 FEW = 5  # rows that a value must have not to point at people
 RARE_SECRET = 200  # rows: a sample cannot exclude much about a secret that has fewer
 RARE_SHARE = 100  # … and fewer than one row in so many
-POOLED_PART = 3  # of an even share of the rows: with less, a secret is one of those that cost a population much
-POOLED_GAP, POOLED_WORK = 0.01, 4.0  # how near, and how many nominal seconds, what pooling saves is computed
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,41 +100,6 @@ def rare_secret_advice(joint: Joint, columns: Sequence[str]) -> str:
         return ""
     few = f"{rare.rare} of {joint.c} values of {columns[0]} {'is' if rare.rare == 1 else 'are'} rare."
     return f"{few} {rare.option} may be more accurate; which of them it is would no longer be protected."
-
-
-def pooling_advice(design: DesignResult) -> str:
-    """What secrets that few rows hold cost where the population is promised, and what pooling them would save.
-
-    Two optima are sought for a few seconds of counted work each: without the population, and with a pool of all
-    secrets that have less than a third of an even share. An owner who merges these is promised less, and gets as much.
-    """
-    promise, joint, worth = design.sealed.promise, design.joint, design.worth
-    people, rows = promise.population, joint.weights.sum(axis=1)
-    limit = int(rows.sum()) // (POOLED_PART * joint.c)
-    rare = [s for s in np.argsort(rows, kind="stable").tolist() if rows[s] < limit]
-    one = len(design.sealed.domain.secret_columns) == 1
-    if people is None or not one or len(rare) < 2 or limit <= people.rule.rare or joint.c < len(rare) + 2:
-        return ""
-    pooled = PopulationPromise(promise.table_promise, replace(people, rule=people.rule.pool_below(limit)), joint)
-    effort = Effort(max(design.options.effort.gap, POOLED_GAP), work_limit=POOLED_WORK)
-    try:
-        alone, together = (
-            find_method(design.choice.method).design(joint, each, replace(design.options, effort=effort)).worth.value
-            for each in (promise.table_promise, pooled)
-        )
-    except PrivacyFunnelError:  # a release stands without it
-        return ""
-    less = worth.use.less_is_better
-    if (together >= worth.value) if less else (together <= worth.value):
-        return ""
-    bound = "or less" if less else "or more"
-    named = RareSecrets(joint.secrets, tuple(joint.secrets[s] for s in sorted(rare)), len(rare))
-    return (
-        f"{worth.use.unit}: {worth.value:.3g} for the population, {alone:.3g} {bound} for these "
-        f"rows alone. {len(rare)} of {joint.c} values of {joint.secret_name} with {int(rows[rare].sum()):,} rows cost "
-        f"much of that: {named.option} makes it {together:.3g} {bound}; which of them it is would no longer "
-        "be protected."
-    )
 
 
 def _format_count(number: int, what: str) -> str:
