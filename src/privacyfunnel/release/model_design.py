@@ -436,8 +436,7 @@ def noise_source(spec: ReleaseSpec, before_draw: BeforeNoise) -> Noise:
 
 def _enough(budget: _Budget, cells: int = 0) -> str:
     """An ε that would do, rounded up, or as many rows as it would do for."""
-    needed = 4 * cells / budget.rows if cells else 2 * ROWS_TO_FIND_LABELS / budget.rows
-    epsilon = f"{max(needed, 2 * float(budget.total)):.2g}"
+    epsilon = f"{max((4 * cells or 2 * ROWS_TO_FIND_LABELS) / budget.rows, 2 * float(budget.total)):.2g}"
     rows = math.ceil(float(epsilon) / float(budget.total) * budget.rows)
     larger = f"{hint('epsilon', epsilon)} or " if float(epsilon) <= LARGEST_ADVICE else ""
     return f"Try {larger}{float(f'{rows:.2g}'):,.0f} rows"
