@@ -21,10 +21,10 @@ from rich.console import Console
 from rich.table import Table
 
 from privacyfunnel.model.joint import Attribute
-from privacyfunnel.model.published.measurement import CodedTable
+from privacyfunnel.model.published.measurement import CodedTable, measure_tree
 from privacyfunnel.model.published.model_quality import measure_quality
 from privacyfunnel.model.published.noise import OwnNoise
-from privacyfunnel.model.published.tree_fit import fit_tree_model
+from privacyfunnel.model.published.tree_fit import smooth_tree
 from privacyfunnel.model.published.tree_model import TreeModel
 from privacyfunnel.tables.readers.adult import write_adult_csv
 
@@ -88,7 +88,11 @@ def print_quality(frame: pl.DataFrame, secrets: tuple[str, ...]) -> None:
         for epsilon in BUDGETS:
             start = time.perf_counter()
             models = [
-                fit_tree_model(coded, epsilon, partial(OwnNoise, randbelow=Random(seed).randrange))
+                smooth_tree(
+                    measure_tree(coded, epsilon, partial(OwnNoise, randbelow=Random(seed).randrange), ()),
+                    coded.secret,
+                    coded.attributes,
+                )
                 for seed in range(SEEDS)
             ]
             seconds = (time.perf_counter() - start) / SEEDS

@@ -1,6 +1,6 @@
 """The private fit of a tree model: its ε_c, exactly, on small tables; and how well it describes large ones."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
@@ -28,7 +28,7 @@ from privacyfunnel.model.published.measurement import (
 )
 from privacyfunnel.model.published.model_quality import measure_quality
 from privacyfunnel.model.published.noise import NOISES, NoiseSource, OwnNoise, noise_variance
-from privacyfunnel.model.published.tree_fit import fit_tree_model, smooth_tree
+from privacyfunnel.model.published.tree_fit import smooth_tree, tabulate_zeros
 from privacyfunnel.model.published.tree_model import UNIT, TreeModel
 from privacyfunnel.model.published.wide_fit import FOUND, fit_wide_model
 from privacyfunnel.tables.readers.adult import write_adult_csv
@@ -39,6 +39,18 @@ def coded(rows: IntArray, c: int, sizes: list[int]) -> CodedTable:
     """Rows with the secret first."""
     attributes = tuple(named(f"x{j}", size) for j, size in enumerate(sizes))
     return CodedTable(named("s", c), attributes, rows[:, 0], rows[:, 1:])
+
+
+def fit_tree_model(
+    table: CodedTable,
+    epsilon: Fraction,
+    source: Callable[[Fraction], NoiseSource],
+    zeros: Sequence[tuple[tuple[str, str], tuple[str, str]]] = (),
+) -> TreeModel:
+    """The model of a table, in which the pairs of labels in `zeros` never occur together."""
+    impossible = tabulate_zeros(table.attributes, zeros)
+    seen = measure_tree(table, epsilon, source, tuple(impossible))
+    return smooth_tree(seen, table.secret, table.attributes, impossible)
 
 
 def seeded(seed: int) -> Callable[[Fraction], NoiseSource]:

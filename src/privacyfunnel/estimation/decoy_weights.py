@@ -33,7 +33,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacyfunnel.arrays import FloatArray, IntArray
-from privacyfunnel.errors import DistributionError
 from privacyfunnel.mechanisms.decoy_slacks import acceptance_rates, can_list
 from privacyfunnel.mechanisms.likely_records import simulate_codes
 from privacyfunnel.mechanisms.real_or_synthetic import KEEP_BITS, RealOrSynthetic
@@ -41,14 +40,6 @@ from privacyfunnel.mechanisms.sampling import KeyStream
 from privacyfunnel.model.published.tree_model import UNIT, CodeArray
 
 MOST_LISTED = 1 << 16  # combinations that are decoys one by one; of more, as many are drawn as were asked for
-
-
-@dataclass(frozen=True, slots=True)
-class SumEstimate:
-    """A sum over the original records."""
-
-    value: float
-    standard_error: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,17 +123,6 @@ class WeightedRelease:
         seen = self.rows.add_by_class((1.0 - self.rows.keep) * self.rows.weights, k)
         added = rates.T @ np.linalg.solve(np.eye(k) + self._replaced[:, None] * rates.T, seen)
         return -added[self.decoys.classes] * self.decoys.weights * self.shares
-
-    def estimate_sum(self, of_rows: FloatArray, of_decoys: FloatArray) -> SumEstimate:
-        """The sum of a function over the original rows, given its values at published rows and at decoys."""
-        if len(of_rows) != len(self.rows.keep) or len(of_decoys) != len(self.shares):
-            raise DistributionError(
-                f"A function must be known at {len(self.rows.keep):,} rows and {len(self.shares):,} decoys; it is at "
-                f"{len(of_rows):,} and {len(of_decoys):,}."
-            )
-        found = self.contributions(of_rows, of_decoys)
-        squares = self.contributions(of_rows**2, of_decoys**2)
-        return SumEstimate(float(found.sum()), math.sqrt(max(float((found**2).sum() - squares.sum()), 0.0)))
 
     def estimate_counts(self, of_rows: IntArray, of_decoys: IntArray, cells: int) -> tuple[FloatArray, FloatArray]:
         """How many original rows are in each cell, and the variance of that, given the cells of rows and decoys.
