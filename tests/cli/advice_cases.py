@@ -368,7 +368,7 @@ CASES: list[Case] = [
         "sanitise joined.csv --secret job --secret town --publish size --prior table",
         ["--prior model --epsilon 3"],
     ),
-    ("release/ledger/repeats.py repeat_error", "apply table.json people.csv --ledger applied", ["--again"]),
+    ("release/ledger/repeats.py remember", "apply table.json people.csv --ledger applied", ["--again"]),
     (
         "tables/coding/normalisation.py _UnexpectedEntries._hint",
         "S --publish mark --bin mark=1,2",
@@ -413,6 +413,7 @@ ELSEWHERE: dict[str, str] = {
         "release/test_wide_models.py::test_what_can_be_promised_in_place_of_srlip_is_said_and_works"
     ),
     "release/findings/composition_leakage.py _shared_merges": "names what an earlier release must be made with",
+    "release/findings/findings.py warn_of_attackers": _LINE,
     "release/findings/population.py PopulationBound.kind": _LINE,
     "release/findings/rare_values.py RareSecrets.option": _LINE,
     "release/findings/rare_values.py rare_value_advice": _LINE,

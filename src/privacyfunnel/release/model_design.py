@@ -21,10 +21,10 @@ from privacyfunnel.formatting import format_number
 from privacyfunnel.hints import hint
 from privacyfunnel.model.comparisons import float_below
 from privacyfunnel.model.credal.noisy_sample_rule import NoisySampleRule
-from privacyfunnel.model.credal.sample_rule import RARE, check_confidence
+from privacyfunnel.model.credal.sample_rule import check_confidence
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Population, PopulationPromise, Promise
-from privacyfunnel.model.published.noise import NoiseSource, noise_variance
+from privacyfunnel.model.published.noise import BeforeNoise, NoiseSource, noise_variance
 from privacyfunnel.model.published.noisy_counts import NoisyCounts
 from privacyfunnel.model.published.table_model import (
     DELTA,
@@ -95,18 +95,9 @@ class _NoisyTable:
         return MeasuredCounts(cells, np.stack([self.variance[group].sum(axis=0) for group in groups]))
 
 
-def check_listed(table: Contingency, spec: ReleaseSpec) -> None:
-    """Refuse a request that leaves nothing for a model, before any noise is drawn."""
-    _fewest_rows(spec)
-    try:
-        _make_budget(table, spec)
-    except FewRowsError:
-        fit_model(table, spec)  # which says what would help
-
-
-def fit_model(table: Contingency, spec: ReleaseSpec) -> FittedModel:
+def fit_model(table: Contingency, spec: ReleaseSpec, before_noise: BeforeNoise) -> FittedModel:
     """The model of a table, and the promise for records with respect to it."""
-    return fit_or_advise(partial(_fit_model, table), spec, int(table.weights.sum()))
+    return fit_or_advise(partial(_fit_model, table), spec, int(table.weights.sum()), before_noise)
 
 
 def _fit_model(table: Contingency, spec: ReleaseSpec, noise: Noise) -> FittedModel:
@@ -180,7 +171,7 @@ def _fit_table(noisy: _NoisyTable, budget: _Budget, secret: str) -> TableModel:
     )
 
 
-def fit_population(table: Contingency, spec: ReleaseSpec) -> tuple[Joint, Promise]:
+def fit_population(table: Contingency, spec: ReleaseSpec, before_noise: BeforeNoise) -> tuple[Joint, Promise]:
     """Noisy counts of a domain that is given, to design for, and the promise about the people as far as they tell."""
     for role, size in zip(("secret", "published"), table.weights.shape, strict=True):
         if size < 2:
@@ -191,9 +182,9 @@ def fit_population(table: Contingency, spec: ReleaseSpec) -> tuple[Joint, Promis
     _refuse_size(table.weights)
     budget = _make_budget(table, spec)
     epsilon = budget.fixed or budget.total * FOR_POPULATION
-    counts = NoisyCounts.draw(table.weights, epsilon, noise_source(spec))
+    counts = NoisyCounts.draw(table.weights, epsilon, noise_source(spec, before_noise))
     joint = Joint.from_contingency(replace(table, weights=counts.weights))
-    rule = NoisySampleRule(counts, check_confidence(spec.confidence or CONFIDENCE), RARE)
+    rule = NoisySampleRule(counts, check_confidence(spec.confidence or CONFIDENCE)).pool_behind_noise(joint)
     promise = spec.promise_value.with_epsilon(float_below(budget.total - epsilon))
     return joint, PopulationPromise(promise, Population(rule, counts.rows), joint)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from privacyfunnel.errors import ParameterError, PrivacyFunnelError
 from privacyfunnel.formatting import format_epsilon, format_factor, format_number
 from privacyfunnel.hints import hint
-from privacyfunnel.model.published.noise import NOISES, NoiseSource, OwnNoise
+from privacyfunnel.model.published.noise import NOISES, BeforeNoise, LoggedNoise, NoiseSource, OwnNoise
 from privacyfunnel.model.published.noisy_counts import check_design_epsilon
 from privacyfunnel.model.published.table_model import FewRowsError
 from privacyfunnel.names import format_names
@@ -138,19 +138,22 @@ def fixed_part(spec: ReleaseSpec, whole: Fraction) -> Fraction | None:
     return fixed
 
 
-def noise_source(spec: ReleaseSpec) -> Noise:
+def noise_source(spec: ReleaseSpec, before_draw: BeforeNoise) -> Noise:
     """Where noise comes from; from a seed for tests only, and then the protocol is not for publication."""
-    return NOISES[spec.design_noise] if spec.seed is None else _seeded(spec.seed)
+    source = NOISES[spec.design_noise] if spec.seed is None else _seeded(spec.seed)
+    return lambda rate: LoggedNoise(source(rate), before_draw)
 
 
 def _seeded(seed: int) -> Noise:
     return partial(OwnNoise, randbelow=random.Random(seed).randrange)
 
 
-def fit_or_advise(fit: Callable[[ReleaseSpec, Noise], Fitted], spec: ReleaseSpec, rows: int) -> Fitted:
+def fit_or_advise(
+    fit: Callable[[ReleaseSpec, Noise], Fitted], spec: ReleaseSpec, rows: int, before_noise: BeforeNoise
+) -> Fitted:
     """What is fitted; where rows are too few, what would help, each tried with noise from seeds and accepted."""
     try:
-        return fit(spec, noise_source(spec))
+        return fit(spec, noise_source(spec, before_noise))
     except FewRowsError as error:
         why, columns = str(error), [name for each in error.columns for name in each.split(" & ")]
 

@@ -34,7 +34,7 @@ from privacyfunnel.model.joint import Attribute, Joint, merge_secrets
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.published.measurement import MOST_LABELS, CodedTable
 from privacyfunnel.model.published.model_quality import ModelQuality, measure_quality
-from privacyfunnel.model.published.noise import NoNoise
+from privacyfunnel.model.published.noise import BeforeNoise, NoNoise
 from privacyfunnel.model.published.table_model import FewRowsError
 from privacyfunnel.model.published.tree_fit import check_zeros, tabulate_zeros
 from privacyfunnel.model.published.tree_model import check_known
@@ -164,17 +164,14 @@ def check_wide(table: Contingency, spec: ReleaseSpec) -> None:
     check_zeros(attributes, spec.impossible_pairs)
     if spec.domain_file is not None:
         tabulate_zeros(attributes, spec.impossible_pairs)
-    rows = int(table.weights.sum())
-    try:
-        _model_epsilon(spec, Fraction(str(promise.epsilon)), rows)
-    except FewRowsError:
-        fit_or_advise(partial(_fit_wide, table), spec, rows)
 
 
-def fit_wide(table: Contingency, spec: ReleaseSpec) -> FittedWideModel:
+def fit_wide(table: Contingency, spec: ReleaseSpec, before_noise: BeforeNoise) -> FittedWideModel:
     """The tree of a table, and the promise for records with respect to it."""
     check_wide(table, spec)
-    return fit_or_advise(partial(_fit_wide, table), spec, int(table.weights.sum()))
+    if spec.model_table is not None:  # its noise was drawn by somebody else, and counts
+        before_noise()
+    return fit_or_advise(partial(_fit_wide, table), spec, int(table.weights.sum()), before_noise)
 
 
 def _fit_wide(table: Contingency, spec: ReleaseSpec, source: Noise) -> FittedWideModel:
