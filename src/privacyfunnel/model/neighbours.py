@@ -2,8 +2,7 @@
 
 With a secret s, columns A and B ⊆ A it compares P(y | s, x_B) with P(y | x_B), or with P(y | s′, x_B): the pairs of the
 promise that it widens, among people who share what is known. Real or synthetic records keep it under a model in which
-(s, x_A) is the secret (docs/theory.md, Theorem 82); no other mechanism is checked for it. Where other odds are covered,
-they are so among those who share what is known.
+(s, x_A) is the secret (docs/theory.md, Theorem 82); no other mechanism is checked for it.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ from typing import NoReturn
 from privacyfunnel.errors import ParameterError
 from privacyfunnel.model.comparisons import Comparisons, GroupPairs
 from privacyfunnel.model.constraints import LinearConstraints
-from privacyfunnel.model.credal.events import OddsRange
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promise_base import ExtendedPromise, Promise
 
@@ -27,7 +25,7 @@ class NeighbourPromise(ExtendedPromise, named=False):
     columns: tuple[str, ...]
 
     def __init__(self, promise: Promise, columns: tuple[str, ...]) -> None:
-        if promise.population is not None or promise.guards_known_attributes:
+        if promise.population is not None or promise.odds is not None or promise.guards_known_attributes:
             raise ParameterError(
                 f"Neighbours who know some columns are covered for one prior, by promises such as LIP and LDP; this "
                 f"{promise.name} is about more. Ask for one of them."
@@ -35,10 +33,6 @@ class NeighbourPromise(ExtendedPromise, named=False):
         object.__setattr__(self, "promise", promise)
         object.__setattr__(self, "columns", tuple(columns))
         object.__setattr__(self, "epsilon", promise.epsilon)
-
-    @property
-    def odds(self) -> OddsRange | None:
-        return self.promise.odds
 
     @property
     def known_columns(self) -> tuple[str, ...]:

@@ -32,11 +32,11 @@ from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.comparisons import float_below
 from privacyfunnel.model.joint import Attribute, Joint, merge_secrets
 from privacyfunnel.model.promises import Promise
-from privacyfunnel.model.published.impossible import ImpossibleRecords
 from privacyfunnel.model.published.measurement import MOST_LABELS, CodedTable
 from privacyfunnel.model.published.model_quality import ModelQuality, measure_quality
-from privacyfunnel.model.published.noise import NoNoise
+from privacyfunnel.model.published.noise import BeforeNoise, NoNoise
 from privacyfunnel.model.published.noisy_counts import check_design_epsilon
+from privacyfunnel.model.published.tree_fit import check_zeros, tabulate_zeros
 from privacyfunnel.model.published.tree_model import check_known
 from privacyfunnel.model.published.wide_fit import (
     BINNED,
@@ -74,7 +74,7 @@ def is_wide(spec: ReleaseSpec) -> bool:
     """
     if spec.method not in (AUTO, REAL_OR_SYNTHETIC):
         return False
-    if spec.method == REAL_OR_SYNTHETIC or spec.impossible_combinations or spec.model_table is not None or spec.known:
+    if spec.method == REAL_OR_SYNTHETIC or spec.zeros is not None or spec.model_table is not None or spec.known:
         return True
     if spec.domain is None and len(spec.publish) <= MOST_LISTED_COLUMNS:
         return False
@@ -98,7 +98,6 @@ class FittedWideModel:
     fit: WideFit
     coded: CodedTable  # by the labels of the tree: the owner's own
     promise: Promise
-    impossible: ImpossibleRecords | None = None
 
     @cached_property
     def joint(self) -> Joint:
@@ -126,7 +125,7 @@ class FittedWideModel:
     @property
     def warning(self) -> str:
         """That the model is too poor for its ε, or that rows have what it rules out, where it is so."""
-        ruled_out = 0 if self.impossible is None else int(self.impossible.match(self.coded.codes).sum())
+        ruled_out = int((~np.isfinite(self.model.tree.ratios(self.coded.codes)[:, 0])).sum())
         if ruled_out:
             return (
                 f"{ruled_out:,} rows have a combination that {hint('zeros')} calls impossible: they are always "
@@ -170,10 +169,12 @@ def check_wide(table: Contingency, spec: ReleaseSpec) -> None:
     attributes = [Attribute(coding.column, coding.labels) for coding in codings]
     named = [at for at in attributes if at.name in spec.known]
     check_known(named, 2 * math.prod(len(at.labels) if at.name in given else 1 for at in named))
-    ImpossibleRecords.find(attributes, spec.impossible_combinations)
+    check_zeros(attributes, spec.impossible_pairs)
+    if spec.domain_file is not None:
+        tabulate_zeros(attributes, spec.impossible_pairs)
 
 
-def fit_wide(table: Contingency, spec: ReleaseSpec) -> FittedWideModel:
+def fit_wide(table: Contingency, spec: ReleaseSpec, before_noise: BeforeNoise) -> FittedWideModel:
     """The tree of a table, and the promise for records with respect to it."""
     check_wide(table, spec)
     promise, given = spec.promise_value, spec.domain_file is not None
@@ -190,11 +191,12 @@ def fit_wide(table: Contingency, spec: ReleaseSpec) -> FittedWideModel:
         for coding in table.published.codings
     ]
     secrets_given = given or {*spec.secret} <= {*spec.public_labels}
-    measured, spent, source = coded, epsilon, noise_source(spec)
-    if spec.model_table is not None:
+    measured, spent, source = coded, epsilon, noise_source(spec, before_noise)
+    if spec.model_table is not None:  # its noise was drawn by somebody else, and counts
+        before_noise()
         measured, spent, source = _read_model_table(spec), ENOUGH, lambda _: NoNoise()
     try:
-        fit = fit_wide_model(measured, spent, total, source, (secrets_given, kinds), spec.known)
+        fit = fit_wide_model(measured, spent, total, source, (secrets_given, kinds), spec.impossible_pairs, spec.known)
     except FewRowsError as error:
         hidden = [] if given else [name for name in error.columns if name not in spec.public_labels]
         raise _few_rows_error(str(error), rows, total, hidden, error.needed) from None
@@ -203,9 +205,7 @@ def fit_wide(table: Contingency, spec: ReleaseSpec) -> FittedWideModel:
     )
     shown = _recode(table, fit.columns)
     left = promise.with_epsilon(float_below(total - epsilon))
-    impossible = ImpossibleRecords.find(fit.tree.attributes, spec.impossible_combinations)
-    beside = impossible if len(impossible.patterns) else None
-    return FittedWideModel(shown, model, fit, fit.recode(coded), left, beside)
+    return FittedWideModel(shown, model, fit, fit.recode(coded), left)
 
 
 def _read_model_table(spec: ReleaseSpec) -> CodedTable:
@@ -220,8 +220,7 @@ def _read_model_table(spec: ReleaseSpec) -> CodedTable:
 
 def seal_wide(fitted: FittedWideModel) -> tuple[SealedProtocol, WideDesign]:
     """The mechanism for a tree, its slacks proved, and what it keeps."""
-    tree = reveal_known(fitted.model.tree, fitted.promise)
-    found = design_real_or_synthetic(tree, fitted.promise, impossible=fitted.impossible)
+    found = design_real_or_synthetic(reveal_known(fitted.model.tree, fitted.promise), fitted.promise)
     told = measure_information(found.mechanism)
     attributes = fitted.model.tree.attributes
     sealed = SealedProtocol(

@@ -16,7 +16,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import pairwise
 
 import numpy as np
 
@@ -25,7 +24,14 @@ from privacyfunnel.model.joint import Attribute
 from privacyfunnel.model.published.measurement import CodedTable, NoisePlan, TreeMeasurement, add_noise, measure_edges
 from privacyfunnel.model.published.noise import NoiseSource, noise_variance
 from privacyfunnel.model.published.table_model import DELTA, TESTS, LabelTests, few_rows, pool_secrets
-from privacyfunnel.model.published.tree_fit import smooth_tree
+from privacyfunnel.model.published.tree_fit import (
+    Label,
+    Zeros,
+    check_zeros,
+    published_zeros,
+    smooth_tree,
+    tabulate_zeros,
+)
 from privacyfunnel.model.published.tree_model import TreeModel
 from privacyfunnel.names import OTHER, unique_label
 
@@ -73,17 +79,19 @@ def fit_wide_model(
     total: Fraction,
     source: Callable[[Fraction], NoiseSource],
     given: tuple[bool, Sequence[str]],
+    zeros: Sequence[tuple[Label, Label]] = (),
     known: Sequence[str] = (),
 ) -> WideFit:
     """The model of a table for ε_c out of the whole ε.
 
     `given` says whether all labels of the secret are public, and of each column whether they are `GIVEN`, `BINNED` (the
-    last is that of a missing number, of which it is not known whether any occurs), or to be `FOUND`. Columns that are
-    `known` come before all others in their tree, one after the other.
+    last is that of a missing number, of which it is not known whether any occurs), or to be `FOUND`. Pairs of labels in
+    `zeros` never occur together, as far as both are published; their columns are made parent and child. Columns that
+    are `known` come before all others in their tree, one after the other.
     """
     m, n = len(table.attributes), table.rows
     first = tuple(next(j for j, at in enumerate(table.attributes) if at.name == name) for name in known)
-    fixed = tuple((min(i, j), max(i, j)) for i, j in pairwise(first))
+    fixed = check_zeros(table.attributes, zeros, first)
     plan = NoisePlan.divide(epsilon, n, m, len(fixed), totals=1)
     noise = source(plan.rate)
     variance = noise_variance(noise.rate)
@@ -123,8 +131,9 @@ def fit_wide_model(
         raise FewRowsError(why, empty, needed)
     attributes = tuple(Attribute(at.name, col.labels) for at, col in zip(table.attributes, columns, strict=True))
     coded = _recode(table, of_secret, secret, columns, attributes)
+    impossible = tabulate_zeros(attributes, published_zeros(attributes, zeros))
     measured = measure_edges(coded, tuple(pairs), plan, epsilon, source, fixed, totals, first)
-    tree, rest = _smooth(measured, secret, attributes, None if given[0] else len(pools))
+    tree, rest = _smooth(measured, secret, attributes, None if given[0] else len(pools), impossible)
     delta = Fraction(0) if given[0] and FOUND not in given[1] else DELTA
     return WideFit(
         tree, tuple(columns), tuple(named), rest, delta, tests.threshold(1) if delta else 0, math.sqrt(variance)
@@ -175,17 +184,18 @@ def _smooth(
     secret: Attribute,
     attributes: tuple[Attribute, ...],
     unlisted: int | None,
+    impossible: Zeros,
 ) -> tuple[TreeModel, int | None]:
     """The tree. Secrets that were not found go with values as everybody does where they have few rows together."""
     few = few_rows(seen.rows)
     assert seen.totals is not None
     spread = math.sqrt(noise_variance(seen.rate) * len(seen.totals))
     if unlisted is None or seen.totals[unlisted] >= max(few, SURE_OF_REST * spread):
-        return smooth_tree(seen, secret, attributes), unlisted
+        return smooth_tree(seen, secret, attributes, impossible), unlisted
     measured = replace(
         seen,
         pairs=tuple(table[:unlisted] for table in seen.pairs),
         triples=tuple(table[:unlisted] for table in seen.triples),
         totals=seen.totals[:unlisted],
     )
-    return smooth_tree(measured, secret, attributes, unlisted_rows=few), unlisted
+    return smooth_tree(measured, secret, attributes, impossible, unlisted_rows=few), unlisted
