@@ -432,7 +432,7 @@ class PopulationPromise(ExtendedPromise, named=False):
 
     def secret_leakages(self, joint: Joint, protocol: Comparable) -> tuple[float, ...]:
         """The ε of the population for each secret by itself, however few rows it has, by sets of their own."""
-        each = self.people.rule.without_pooling()
+        each = self.people.rule.pool_below(0)
         sets = each.credal_sets(
             lambda c: self.promise.group_pairs(c, joint.m, protocol.sees_secret), joint, protocol.sees_secret
         )

@@ -34,7 +34,7 @@ from privacyfunnel.model.joint import Attribute, Joint, merge_secrets
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.published.measurement import MOST_LABELS, CodedTable
 from privacyfunnel.model.published.model_quality import ModelQuality, measure_quality
-from privacyfunnel.model.published.noise import NoNoise
+from privacyfunnel.model.published.noise import BeforeNoise, NoNoise
 from privacyfunnel.model.published.noisy_counts import check_design_epsilon
 from privacyfunnel.model.published.tree_fit import check_zeros, tabulate_zeros
 from privacyfunnel.model.published.tree_model import check_known
@@ -174,7 +174,7 @@ def check_wide(table: Contingency, spec: ReleaseSpec) -> None:
         tabulate_zeros(attributes, spec.impossible_pairs)
 
 
-def fit_wide(table: Contingency, spec: ReleaseSpec) -> FittedWideModel:
+def fit_wide(table: Contingency, spec: ReleaseSpec, before_noise: BeforeNoise) -> FittedWideModel:
     """The tree of a table, and the promise for records with respect to it."""
     check_wide(table, spec)
     promise, given = spec.promise_value, spec.domain_file is not None
@@ -191,8 +191,9 @@ def fit_wide(table: Contingency, spec: ReleaseSpec) -> FittedWideModel:
         for coding in table.published.codings
     ]
     secrets_given = given or {*spec.secret} <= {*spec.public_labels}
-    measured, spent, source = coded, epsilon, noise_source(spec)
-    if spec.model_table is not None:
+    measured, spent, source = coded, epsilon, noise_source(spec, before_noise)
+    if spec.model_table is not None:  # its noise was drawn by somebody else, and counts
+        before_noise()
         measured, spent, source = _read_model_table(spec), ENOUGH, lambda _: NoNoise()
     try:
         fit = fit_wide_model(measured, spent, total, source, (secrets_given, kinds), spec.impossible_pairs, spec.known)
