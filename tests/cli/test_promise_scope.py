@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tests.commands import found_by, run, said, sanitise, turned_down
+from tests.commands import found_by, said, sanitise, turned_down
 
 ASKED = {"prior": "table", "secret": "job", "publish": "city", "epsilon": 0.5}
 
@@ -95,18 +95,6 @@ def test_a_confidence_that_is_none_is_refused_before_anything_is_written(
     sentence = turned_down(capsys, *sanitise(table, tmp_path / "out", f"--population={confidence}", **ASKED))
     assert sentence.startswith("ParameterError: --population must be between 0 and 1")
     assert not (tmp_path / "out").exists()
-
-
-def test_a_scan_says_what_rare_secrets_cost(table: Path) -> None:
-    done = run("scan", table, "--secret", "job", "--details")
-    assert done.returncode == 0, done.stderr
-    match = re.search(r"may be that of ([\d.]+) % of spy \(95 % confidence\)", done.stdout)
-    assert match
-    rows = pl.read_csv(table).filter(pl.col("job") == "spy").height
-    assert float(match[1]) == round(100 * (1 - 0.05 ** (1 / rows)), 1)
-    costs = re.search(r"would keep, in nats, ([\d.]+) instead of ([\d.]+) of city", done.stdout)
-    assert costs
-    assert float(costs[1]) < float(costs[2])
 
 
 def test_of_a_private_design_nothing_is_said_about_the_rows_by_themselves(
