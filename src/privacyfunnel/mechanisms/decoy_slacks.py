@@ -256,7 +256,7 @@ class ReplacedMass:
             return
         present, starts = np.unique(classes[rows], return_index=True)
         weights, (e, f) = records.weights.T[:, rows] * left[rows], mechanism.events.pairs.T
-        gained = mechanism.events.ratio * weights[f]
+        gained = mechanism.events.limits[:, None] * weights[f]
         gained -= weights[e]
         lost = np.maximum(-gained, 0.0)
         np.maximum(gained, 0.0, out=gained)
@@ -274,7 +274,7 @@ class ReplacedMass:
             square = ((low**2).T @ self.squares_gained + (high**2).T @ self.squares_lost) * drawn
             weights, (e, f) = event_weights(mechanism), mechanism.events.pairs.T
             reach = (
-                low.max(axis=0)[:, None] * mechanism.events.ratio * weights[f] + high.max(axis=0)[:, None] * weights[e]
+                low.max(axis=0)[:, None] * mechanism.events.limits * weights[f] + high.max(axis=0)[:, None] * weights[e]
             )
             error = bernstein_error(gained - lost, square, reach, proof, failure_term(mechanism))
             found = gained * (1.0 - WEIGHT_ERROR) - lost * (1.0 + WEIGHT_ERROR) - error
@@ -327,7 +327,7 @@ class BelievedMass:
                 total = total + sign * error
             found.append(total)
         e, f = events.pairs.T
-        low = np.maximum(found[1], 0.0)[:, f] * (events.ratio * (1.0 - WEIGHT_ERROR)) - found[0][:, e]
+        low = np.maximum(found[1], 0.0)[:, f] * (events.limits * (1.0 - WEIGHT_ERROR)) - found[0][:, e]
         return np.nan_to_num(low - np.abs(found[0][:, e]) * WEIGHT_ERROR, nan=-math.inf)
 
 

@@ -37,6 +37,7 @@ from numpy.typing import NDArray
 
 from privacyfunnel.arrays import BoolArray, FloatArray, IntArray, Matrix, WordArray, freeze
 from privacyfunnel.errors import DistributionError, ParameterError, ProtocolFileError, SizeError, SolverError
+from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.exact_arithmetic import ExactLeak, exp_below
 from privacyfunnel.mechanisms.likely_records import LikelyRecords, simulate_codes
 from privacyfunnel.mechanisms.mechanism import DescribableProtocol, DrawTally, Mechanism
@@ -44,11 +45,11 @@ from privacyfunnel.mechanisms.sampling import KeyStream, RandomWords
 from privacyfunnel.model.comparisons import Comparisons, float_below
 from privacyfunnel.model.credal.credal_sets import CredalSets
 from privacyfunnel.model.credal.events import OddsRange
-from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.joint import Attribute, Joint
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.protocols.channel_protocol import Labels
 from privacyfunnel.model.protocols.sparse_protocol import Measurable
-from privacyfunnel.model.published.tree_model import UNIT, CodeArray, TreeModel
+from privacyfunnel.model.published.tree_model import FIRST, UNIT, CodeArray, TreeModel
 
 LEVELS = 1 << 12  # of the features r / (1 + r) by which records are classified
 KEEP_BITS = 63  # of the probability of publishing a record itself
@@ -74,35 +75,27 @@ class SecretEvents:
 
     members: BoolArray  # events × secrets
     pairs: IntArray  # ordered: the first may be at most ρ times as likely as the second
-    ratio: float  # ρ ≤ e^ε
+    limits: FloatArray  # ρ of every pair, at most e^ε or what the promise has in its place
     odds: OddsRange | None = None  # by how much somebody's odds may differ from the model's
 
     @classmethod
     def from_promise(cls, promise: Promise, model: TreeModel) -> SecretEvents:
-        """The events of a promise about everybody; and among those who share what is known, if the promise says what.
+        """The events that a promise compares among everybody; and among those who share what is known, if it says what.
 
         Then secrets of the model are pairs of a secret and what is known (`TreeModel.reveal`).
         """
         shape = tuple(len(model.attributes[j].labels) for j in known_places(model, promise))
-        size = math.prod(shape)
-        secrets, attributes = len(model.shares) // size, len(model.attributes)
-        blocks = list(promise.group_pairs(secrets, attributes, sees_secret=False))
-        others = promise.population is not None or promise.components is not None
-        if len(blocks) != 1 or blocks[0].known or others:
-            raise ParameterError(
-                "Real or synthetic records keep promises about everybody under one model, such as LIP and LDP; "
-                f"this {promise.name} is about more. Promise LIP alone, or publish fewer columns by another method."
-            )
-        pairs = blocks[0].pairs
-        if blocks[0].scales is not None:
-            raise ParameterError(
-                f"Real or synthetic records keep symmetric promises; {promise.name} is not. "
-                "Promise LIP or LDP, or publish fewer columns by another method."
-            )
-        groups, both = blocks[0].groups, np.concatenate([pairs, pairs[:, ::-1]])
-        ratio = float_below(exp_below(promise.epsilon))
+        size, names = math.prod(shape), model.secret.labels
+        named = tuple(label.removesuffix(FIRST) for label in names[::size]) if size > 1 else names
+        block = compare_secrets(promise, Attribute(model.secret.name, named))
+        groups, pairs = block.secrets, block.pairs
+        scales = np.ones((len(pairs), 2)) if block.scales is None else block.scales
+        both, sides = np.concatenate([pairs, pairs[:, ::-1]]), np.concatenate([scales[:, 0], scales[:, 1]])
+        both, sides = both[np.isfinite(sides)], sides[np.isfinite(sides)]
+        value, of_pair = np.unique(sides, return_inverse=True)
+        limits = np.array([float_below(exp_below(promise.epsilon, scale)) for scale in value.tolist()])[of_pair]
         if not shape:
-            return cls(groups, both, ratio, promise.odds)
+            return cls(groups, both, limits, promise.odds)
         codes, members = np.array(np.unravel_index(np.arange(size), shape)), []
         for some in (part for number in range(len(shape) + 1) for part in combinations(range(len(shape)), number)):
             seen = np.unique(codes[list(some)], axis=1).T
@@ -110,7 +103,8 @@ class SecretEvents:
                 shared = (values == codes[list(some)].T).all(axis=1)
                 members.append((groups[:, :, None] & shared).reshape(len(groups), -1))
         starts = len(groups) * np.arange(len(members))
-        return cls(np.concatenate(members), (both + starts[:, None, None]).reshape(-1, 2), ratio)
+        everywhere = (both + starts[:, None, None]).reshape(-1, 2)
+        return cls(np.concatenate(members), everywhere, np.tile(limits, len(members)))
 
     def weights(self, shares: IntArray) -> FloatArray:
         """p̃(s | E), events × secrets: each is a quotient of two integers, rounded once."""
@@ -151,6 +145,28 @@ class SecretEvents:
             high = np.minimum(gamma * by_event / (1.0 + (gamma - 1.0) * held), 1.0 / p)
             low = by_event / (gamma - (gamma - 1.0) * held) * max(1.0 - 2.0 * gamma * RATIO_ERROR, 0.0)
         return high, low
+
+
+def compare_secrets(promise: Promise, secret: Attribute) -> Comparisons:
+    """The groups of secrets that a promise compares; refused where real and synthetic records cannot keep it."""
+    plain, c = promise.table_promise, len(secret.labels)
+    alone = Joint(
+        np.ones((c, 2), np.int64), secret.labels, (Attribute("", ("", "-")),), np.arange(2)[:, None], secret.name
+    )
+    several = promise.population is not None or promise.components is not None
+    blocks = [] if several or promise.composable else list(plain.comparisons(alone, False))
+    if len(blocks) != 1 or plain.guards_known_attributes or blocks[0].mixed:
+        raise ParameterError(
+            "Real or synthetic records keep promises about groups of secrets under one model, such as LIP, LDP or "
+            f"PML; this {promise.name} is about more. Promise one of them, or publish fewer columns by another "
+            "method."
+        )
+    if promise.by_column and promise.odds is not None:
+        raise ParameterError(
+            "Odds near the model's are covered for one secret where records are real or synthetic; several were "
+            f"given, each by itself. Leave {hint('robust')} out, or make them one secret with a comma."
+        )
+    return blocks[0]
 
 
 def known_places(model: TreeModel, promise: Promise) -> list[int]:
@@ -301,12 +317,12 @@ class RealOrSynthetic(UnlistedMechanism):
         events = self.events
         high, low = events.believed_ratios(events.ratios(ratios, self.model.shares), self.model.shares)
         found = self.largest[classes] / UNIT
-        below = events.ratio * (1.0 - RATIO_ERROR)
+        below = events.limits * (1.0 - RATIO_ERROR)
         with np.errstate(invalid="ignore"):
             for pair, (e, f) in enumerate(events.pairs.tolist()):
-                excess = high[:, e] * (1.0 + RATIO_ERROR) - low[:, f] * below
+                excess = high[:, e] * (1.0 + RATIO_ERROR) - low[:, f] * below[pair]
                 if len(self.model.attributes) > 30:
-                    excess += TINY * (1.0 + below)
+                    excess += TINY * (1.0 + below[pair])
                 rows = np.flatnonzero(excess > 0)
                 limit = self.slacks[classes[rows], pair] / UNIT / (excess[rows] * (1.0 + ROUNDING))
                 found[rows] = np.minimum(found[rows], limit)

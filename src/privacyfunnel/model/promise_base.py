@@ -12,6 +12,7 @@ are compared under each.
 
 from __future__ import annotations
 
+import math
 from abc import ABC
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -37,8 +38,6 @@ class Promise(ABC):
     """What the owner promises about the secret, of size ε."""
 
     asked_as: ClassVar[str] = ""  # its text, where that is not its name
-    reads_labels: ClassVar[bool] = False  # whether it names values of the secret, which then must not be merged
-    by_column: ClassVar[bool] = False  # whether it is about each of several secret columns by itself
     composable: ClassVar[float | None] = None  # what it adds to other releases of the same records; None if unbounded
     epsilon: float
 
@@ -105,13 +104,22 @@ class Promise(ABC):
 
     def reduce(self, epsilon: Fraction, secrets: Sequence[str]) -> Promise:
         """What is left for records where a model takes so much of every pair's own ε, which may be a part of ε."""
-        left = Fraction(str(self.epsilon)) - epsilon / Fraction(self.smallest_scale(secrets))
+        total = Fraction(str(self.epsilon))
+        left = total - epsilon / Fraction(self.smallest_scale(secrets))
         if left <= 0:
             raise ParameterError(
                 f"{self.name} promises some pairs less than the model's ε = {float(epsilon):.6g}. Give the model less "
                 f"with {hint('design_epsilon')}, or ask for {hint('prior', 'table')}."
             )
-        return self.with_epsilon(float_below(left))
+        made = self.with_epsilon(float_below(left))
+        while Fraction(made.epsilon) + epsilon / Fraction(made.smallest_scale(secrets)) > total:  # scales are rounded
+            made = self.with_epsilon(math.nextafter(made.epsilon, 0.0))
+        return made
+
+    @property
+    def by_column(self) -> bool:
+        """Whether it is about each of several secret columns by itself."""
+        return False
 
     @property
     def own_sizes(self) -> dict[str, float]:
@@ -120,7 +128,7 @@ class Promise(ABC):
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The values of the secret that it names."""
+        """The values of the secret that it names, which then must not be merged."""
         return ()
 
     @property
@@ -143,7 +151,7 @@ class Promise(ABC):
     def group_pairs(self, c: int, m: int, sees_secret: bool) -> Iterator[GroupPairs]:
         """Which of c secrets, or groups of them, the promise compares, among whom: in tables of m attributes."""
         raise ParameterError(
-            "For a population, for odds that differ, and for real and synthetic records, a promise must say which "
+            "For a population, and for odds that differ, a promise must say which "
             f"groups of secrets it compares whatever the secrets are; {self.name} does not. Use LIP or LDP."
         )
 
@@ -274,6 +282,18 @@ class ExtendedPromise(Promise, named=False):
 
     def smallest_scale(self, secrets: Sequence[str]) -> float:
         return self.promise.smallest_scale(secrets)
+
+    @property
+    def by_column(self) -> bool:
+        return self.promise.by_column
+
+    @property
+    def own_sizes(self) -> dict[str, float]:
+        return self.promise.own_sizes
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return self.promise.labels
 
     @property
     def guards_known_attributes(self) -> bool:

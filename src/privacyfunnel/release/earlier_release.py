@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -203,7 +203,7 @@ class EarlierRelease:
 
     @property
     def _law(self) -> ChannelMechanism:
-        return cast(ChannelMechanism, self.sealed.mechanism)  # which lists its inputs, or nothing follows it
+        return _require_channel(self.sealed, self.name)
 
     def _labels(self, histories: Sequence[History]) -> tuple[str, ...]:
         """What each history is called: by the code or the labels of its output."""
@@ -272,7 +272,7 @@ def design_next(model: AfterModel, before: Attribute, values: Joint, promise: Pr
     indptr, output, numerator = [np.zeros(1, dtype=np.int64)], [], []
     outputs: list[Labels] = []
     for number, (given, mine) in enumerate(problems):
-        law = cast(ChannelMechanism, solve(given, mine, spent).mechanism)
+        law = _require_channel(solve(given, mine, spent), "an earlier release")
         indptr.append(law.indptr[1:] + indptr[-1][-1])
         output.append(law.output + len(outputs))
         numerator.append(law.numerator)
@@ -377,15 +377,29 @@ class LinkedTable(TableWrapper):
             yield batch.with_columns(label).select(columns)
 
 
+def _require_channel(sealed: SealedProtocol, name: str) -> ChannelMechanism:
+    """The list of chances that it is drawn by."""
+    if not isinstance(sealed.mechanism, ChannelMechanism):
+        raise ParameterError(
+            f"No release can be made after {name}: its records are real or synthetic, and their outputs are not "
+            f"listed. Publish one or two columns, or few values with {hint('method', 'optimal')}, in a release of its "
+            "own."
+        )
+    return sealed.mechanism
+
+
 def _check_followable(sealed: SealedProtocol, name: str) -> None:
     """Refuse a release that another cannot follow."""
     promise = sealed.promise
-    why = ""
-    if sealed.model is None:
-        why = f"it was made without a published model; make it with {hint('prior', 'model')}"
-    elif not sealed.mechanism.lists_inputs:
-        why = "with so many columns records are real or synthetic, and their outputs are not listed; publish fewer"
-    elif promise.odds is not None or promise.composable is not None or promise.guards_known_attributes:
-        why = f"its promise is about more than what is published ({promise.name}); use LIP, PML, ALIP or LDP"
-    if why:
-        raise ParameterError(f"No release can be made after {name}: {why}.")
+    reasons = {
+        f"it was made without a published model; make it with {hint('prior', 'model')}": sealed.model is None,
+        f"its promise covers other odds than the model's; make it without {hint('robust')}": promise.odds is not None,
+        f"its promise is one that adds up with releases made independently; make the next one with "
+        f"{hint('composable')} and without {hint('after')}": promise.composable is not None,
+        f"its promise, {promise.name}, is about people of whom some columns are known, and what these were before is "
+        "not; promise LIP, PML, ALIP or LDP": promise.guards_known_attributes,
+    }
+    for why, so in reasons.items():
+        if so:
+            raise ParameterError(f"No release can be made after {name}: {why}.")
+    _require_channel(sealed, name)

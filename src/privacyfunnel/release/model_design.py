@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -119,14 +119,19 @@ def fit_model(table: Contingency, spec: ReleaseSpec) -> FittedModel:
     else:
         noisy = _count(table, spec, budget, noise, fewest)
         table, model = noisy.contingency, _fit_table(noisy, budget, ",".join(noisy.contingency.secret.columns))
-        if promise.reads_labels and any(len(group) != 1 for group in model.groups):
-            raise ParameterError(
-                f"{promise.name} names values of the secret, which a published model merges where they are rare. Merge "
-                f"them first with {hint('merge_secrets')}, or ask for {hint('prior', 'table')}."
-            )
+        refuse_merged(promise, model.groups)
     shown = Joint.from_contingency(replace(table, weights=np.ones_like(table.weights)))
     joint = model.joint(shown.attributes, shown.combos, shown.secret_name)
     return FittedModel(table, model, joint, promise.reduce(model.epsilon, joint.secrets))
+
+
+def refuse_merged(promise: Promise, groups: Sequence[tuple[str, ...]]) -> None:
+    """Refuse a promise about values of the secret of which a model makes one group."""
+    if promise.labels and any(len(group) != 1 for group in groups):
+        raise ParameterError(
+            f"{promise.name} names values of the secret, which a published model merges where they are rare. Merge "
+            f"them first with {hint('merge_secrets')}, or ask for {hint('prior', 'table')}."
+        )
 
 
 def _count(

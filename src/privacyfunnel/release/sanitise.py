@@ -260,6 +260,7 @@ def sanitise_file(
     progress: Callable[[float, float], None] | None = None,
     command: str = "",
     trial: bool = False,
+    on_budget: Callable[[str], None] | None = None,
 ) -> Release:
     """Sanitise a file of any size, or a `Query`, into the folder `spec.into`; without a source, the spec's own table.
 
@@ -267,7 +268,8 @@ def sanitise_file(
     or not at all. The release is recorded in the owner's ledger; a second one of the same rows about the same secret is
     refused before anything is solved, unless the spec says `again`. The owner's report says that `command` repeats it.
     A `trial`, such as a demonstration, is recorded and does not count. Where the spec says `try_`, nothing is drawn,
-    written or recorded: the release says what it would be.
+    written or recorded: the release says what it would be. After an earlier release `on_budget` is told what was spent
+    and what is left, before anything is drawn.
     """
     from privacyfunnel.release.ledger.ledger_file import Ledger, ledger_path
     from privacyfunnel.release.ledger.repeats import ProtocolText, noise_counts, record_noise, refuse_repeat
@@ -276,6 +278,8 @@ def sanitise_file(
 
     spec, earlier = follow_earlier(require_spec(spec, "sanitise_file(source"))
     spec.require_columns()
+    if earlier is not None and on_budget is not None:
+        on_budget(earlier.describe_budget(spec.promise_value.epsilon))
     if spec.try_:
         table = find_source(source or spec.table, spec.query).open(spec.dialect)
         return ReleaseRun.start(table, spec, watch, earlier=earlier).preview()

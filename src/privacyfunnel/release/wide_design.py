@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,15 +27,16 @@ from privacyfunnel.errors import ColumnError, ParameterError
 from privacyfunnel.formatting import format_number
 from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.input_domain import Domain
-from privacyfunnel.mechanisms.real_or_synthetic import reveal_known
+from privacyfunnel.mechanisms.real_or_synthetic import compare_secrets, reveal_known
 from privacyfunnel.mechanisms.sealing import SealedProtocol
-from privacyfunnel.model.comparisons import float_below
+from privacyfunnel.model.each_secret import stack_joints
 from privacyfunnel.model.joint import Attribute, Joint, merge_secrets
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.published.measurement import MOST_LABELS, CodedTable
 from privacyfunnel.model.published.model_quality import ModelQuality, measure_quality
 from privacyfunnel.model.published.noise import NoNoise
 from privacyfunnel.model.published.noisy_counts import check_design_epsilon
+from privacyfunnel.model.published.table_model import PublishedModel
 from privacyfunnel.model.published.tree_fit import check_zeros, tabulate_zeros
 from privacyfunnel.model.published.tree_model import check_known
 from privacyfunnel.model.published.wide_fit import (
@@ -46,11 +47,12 @@ from privacyfunnel.model.published.wide_fit import (
     FoundColumn,
     WideFit,
     fit_wide_model,
+    stack_tables,
 )
-from privacyfunnel.model.published.wide_model import WideModel
+from privacyfunnel.model.published.wide_model import WideEachModel, WideModel, stack_values
 from privacyfunnel.model.uses.statistics_use import Statistics
 from privacyfunnel.model.uses.use import Information
-from privacyfunnel.release.model_design import LARGEST_ADVICE, LEAST_LEFT, noise_source
+from privacyfunnel.release.model_design import LARGEST_ADVICE, LEAST_LEFT, noise_source, refuse_merged
 from privacyfunnel.tables.coding.contingency import Contingency, Variable, distinct_rows
 
 if TYPE_CHECKING:
@@ -102,24 +104,47 @@ class FittedWideModel:
     @cached_property
     def joint(self) -> Joint:
         """The table's own counts, by the groups of secrets of the model: the owner's own."""
-        joint = Joint.from_contingency(self.contingency)
-        return merge_secrets(joint, self.model.group_of(joint.secrets))
+        if not isinstance(self.model, WideEachModel):
+            joint = Joint.from_contingency(self.contingency)
+            return merge_secrets(joint, self.model.group_of(joint.secrets))
+        each = {
+            column: Joint.from_contingency(self.contingency.select_secret(j))
+            for j, column in enumerate(self.contingency.secret.columns)
+        }
+        parts = self.model.parts
+        return stack_joints(
+            {column: merge_secrets(one, parts[column].group_of(one.secrets)) for column, one in each.items()}
+        )
 
     @cached_property
-    def quality(self) -> ModelQuality:
-        """How well the tree describes the table: the owner's own."""
-        return measure_quality(self.model.tree, self.coded)
+    def qualities(self) -> dict[str, ModelQuality]:
+        """How well the tree describes the table, by secret: the owner's own."""
+        tree, start = self.model.tree, 0
+        if not isinstance(self.model, WideEachModel):
+            return {tree.secret.name: measure_quality(tree, self.coded)}
+        found = {}
+        for column, part in self.model.parts.items():
+            mine = slice(start, start + len(part.groups))
+            rows = np.flatnonzero((mine.start <= self.coded.secrets) & (self.coded.secrets < mine.stop))
+            one = tree.select_secrets(mine)
+            table = CodedTable(one.secret, tree.attributes, self.coded.secrets[rows] - start, self.coded.codes[rows])
+            found[column], start = measure_quality(one, table), mine.stop
+        return found
 
     @property
     def quality_statement(self) -> str:
         """The same in words."""
-        found, secret = self.quality, " & ".join(self.contingency.secret.columns)
+        guesses = [
+            f"{secret} with a loss of {found.log_loss:.3f} nats a row (shares alone {found.base:.3f}, a classifier "
+            f"without noise {found.naive_bayes:.3f})"
+            for secret, found in self.qualities.items()
+        ]
+        found = next(iter(self.qualities.values()))
         named = f"; a value needs about {self.fit.few:,} rows to be named" if self.fit.few else ""
         return (
-            f"the published model guesses {secret} with a loss of {found.log_loss:.3f} nats a row (shares alone "
-            f"{found.base:.3f}, a classifier without noise {found.naive_bayes:.3f}); its shares are off by "
+            f"the published model guesses {' and '.join(guesses)}; its shares are off by "
             f"{100 * found.one_way:.2f} points, its tables of two columns by {100 * found.two_way:.1f} % (each count "
-            f"has noise of ±{1.96 * self.fit.noise:,.0f} rows, which grows with the columns){named}"
+            f"has noise of ±{1.96 * self.fit.noise:,.0f} rows, which grows with the columns and secrets){named}"
         )
 
     @property
@@ -131,10 +156,12 @@ class FittedWideModel:
                 f"{ruled_out:,} rows have a combination that {hint('zeros')} calls impossible: they are always "
                 "replaced, and no estimate counts them. Correct the rows, or that file"
             )
-        if not self.quality.is_too_poor:
+        poor = [secret for secret, found in self.qualities.items() if found.is_too_poor]
+        if not poor:
             return ""
+        which = "the secret" if len(self.qualities) == 1 else " and ".join(poor)
         return (
-            "the published model guesses the secret no better than its shares do: whoever knows the real relation is "
+            f"the published model guesses {which} no better than its shares do: whoever knows the real relation is "
             f"not covered. More rows or a larger {hint('epsilon')} help, and so do fewer columns"
         )
 
@@ -147,12 +174,10 @@ def check_wide(table: Contingency, spec: ReleaseSpec) -> None:
             f"{hint('composable')} is kept by mechanisms that list their outputs. Publish one or two columns, or use "
             f"{hint('method', 'optimal')} where combinations are few."
         )
-    if promise.by_column:
-        raise ParameterError(
-            "Real and synthetic records are promised for one secret; several were given, each by itself. Publish one "
-            f"or two columns, use {hint('method', 'optimal')} where combinations are few, or make them one secret with "
-            f"a comma: {hint('secret', ','.join(table.secret.columns))}."
-        )
+    each = [_secret_attribute(table.select_secret(j)) for j in range(len(table.secret.columns))]
+    stacked = stack_values({at.name: at.labels for at in each}) if promise.by_column else _secret_attribute(table)
+    if all(len(at.labels) > 1 for at in each):
+        compare_secrets(promise, stacked)
     if len(codings) > MOST_COLUMNS:
         raise ParameterError(
             f"At most {MOST_COLUMNS} columns are published together; these are {len(codings)}. The ε of the model is "
@@ -179,9 +204,11 @@ def fit_wide(table: Contingency, spec: ReleaseSpec) -> FittedWideModel:
     check_wide(table, spec)
     promise, given = spec.promise_value, spec.domain_file is not None
     total, rows = Fraction(str(promise.epsilon)), int(table.weights.sum())
-    epsilon = _model_epsilon(spec, total, rows)
+    secrets = len(table.secret.columns) if promise.by_column else 1
+    sizes = [total * Fraction(promise.smallest_scale(table.secret_labels)), *map(_exactly, promise.own_sizes.values())]
+    epsilon = _model_epsilon(spec, min(sizes), Fraction(rows, secrets))
     table = table if given else _fill_bins(table)
-    coded = code_table(table)
+    coded = code_table(table, promise.by_column)
     kinds = [
         GIVEN
         if given or (coding.column in spec.public_labels and not coding.edges)
@@ -194,16 +221,32 @@ def fit_wide(table: Contingency, spec: ReleaseSpec) -> FittedWideModel:
     measured, spent, source = coded, epsilon, noise_source(spec)
     if spec.model_table is not None:
         measured, spent, source = _read_model_table(spec), ENOUGH, lambda _: NoNoise()
+    each = [_secret_attribute(table.select_secret(j)) for j in range(secrets)] if promise.by_column else []
+    known = secrets_given, kinds
     try:
-        fit = fit_wide_model(measured, spent, total, source, (secrets_given, kinds), spec.impossible_pairs, spec.known)
+        fit = fit_wide_model(measured, spent, total, source, known, spec.impossible_pairs, spec.known, each)
     except FewRowsError as error:
         hidden = [] if given else [name for name in error.columns if name not in spec.public_labels]
         raise _few_rows_error(str(error), rows, total, hidden, error.needed) from None
-    model = WideModel(
-        tree=fit.tree, groups=fit.groups, rest=fit.rest, rows=rows, epsilon=epsilon, delta=fit.delta, total=total
-    )
+    facts: list[dict[str, Any]] = [
+        {
+            "groups": groups,
+            "rest": groups.index(()) if () in groups else None,
+            "rows": rows,
+            "epsilon": epsilon / secrets,
+            "delta": fit.delta / secrets,
+            "total": total,
+        }
+        for groups in fit.groups
+    ]
+    if promise.by_column:
+        parts = {at: PublishedModel(**one) for at, one in zip(table.secret.columns, facts, strict=True)}
+        model: WideModel = WideEachModel.of_parts(parts, tree=fit.tree)
+    else:
+        model = WideModel(tree=fit.tree, **facts[0])
+        refuse_merged(promise, model.groups)
     shown = _recode(table, fit.columns)
-    left = promise.with_epsilon(float_below(total - epsilon))
+    left = promise.reduce(epsilon, fit.tree.secret.labels)
     return FittedWideModel(shown, model, fit, fit.recode(coded), left)
 
 
@@ -214,7 +257,7 @@ def _read_model_table(spec: ReleaseSpec) -> CodedTable:
     assert spec.domain_file is not None  # the spec was checked
     table = open_table(spec.model_table, spec.dialect)
     found = spec.domain_file.encode(table, secret=spec.secret, publish=spec.publish, unlisted=True)
-    return code_table(found.contingency)
+    return code_table(found.contingency, spec.promise_value.by_column)
 
 
 def seal_wide(fitted: FittedWideModel) -> tuple[SealedProtocol, WideDesign]:
@@ -235,17 +278,26 @@ def seal_wide(fitted: FittedWideModel) -> tuple[SealedProtocol, WideDesign]:
     return sealed, found
 
 
-def code_table(table: Contingency) -> CodedTable:
-    """The rows of a table that was counted, as codes."""
+def code_table(table: Contingency, each: bool = False) -> CodedTable:
+    """The rows of a table that was counted, as codes; with `each` secret column by itself, once for each of them."""
+    if each:
+        return stack_tables([code_table(table.select_secret(j)) for j in range(len(table.secret.columns))])
     s, x = np.nonzero(table.weights)
     times = table.weights[s, x]
     attributes = tuple(Attribute(coding.column, coding.labels) for coding in table.published.codings)
-    secret = Attribute(" & ".join(table.secret.columns), table.secret_labels)
     codes = np.repeat(table.combos[x].astype(np.int32), times, axis=0)
-    return CodedTable(secret, attributes, np.repeat(s, times), codes)
+    return CodedTable(_secret_attribute(table), attributes, np.repeat(s, times), codes)
 
 
-def _model_epsilon(spec: ReleaseSpec, total: Fraction, rows: int) -> Fraction:
+def _secret_attribute(table: Contingency) -> Attribute:
+    return Attribute(" & ".join(table.secret.columns), table.secret_labels)
+
+
+def _exactly(size: float) -> Fraction:
+    return Fraction(str(size))
+
+
+def _model_epsilon(spec: ReleaseSpec, total: Fraction, rows: Fraction) -> Fraction:
     if spec.design_epsilon is not None:
         fixed = check_design_epsilon(spec.design_epsilon)
         if total - fixed < LEAST_LEFT:
@@ -254,10 +306,10 @@ def _model_epsilon(spec: ReleaseSpec, total: Fraction, rows: int) -> Fraction:
                 f"{format_number(float(fixed))}. Give the model less, or ask for a larger ε."
             )
         return fixed
-    share = max(total * LEAST_SHARE, min(total * LARGEST_SHARE, Fraction(ROWS_TO_MODEL, rows)))
+    share = max(total * LEAST_SHARE, min(total * LARGEST_SHARE, ROWS_TO_MODEL / rows))
     epsilon = Fraction(f"{float(share):.3g}")
     if epsilon < Fraction(1, 1000):
-        raise _few_rows_error(f"ε = {format_number(float(total))} leaves no ε for a model", rows, total)
+        raise _few_rows_error(f"ε = {format_number(float(total))} leaves no ε for a model", int(rows), total)
     return epsilon
 
 

@@ -135,10 +135,10 @@ class DesignSample:
     def one_pool(self) -> Replacement:
         """All records stay with one probability, and synthetic ones are alike for all: they say nothing about anybody,
         whatever is believed of records, so that W = (1 − a) density and only real records need room."""
-        most = self.excess.max(axis=1)
+        most = (self.excess / np.maximum(self.blank.events.limits - 1.0, 1e-12)).max(axis=1)
         needs = np.bincount(self.classes, most * self.records.everybody, self.blank.classes) / self.shares
         needs = np.maximum(needs, 1e-9)
-        stay = 1.0 / (1.0 + float(needs @ self.shares) / (self.blank.events.ratio - 1.0))
+        stay = 1.0 / (1.0 + float(needs @ self.shares))
         return Replacement(np.full(len(needs), stay), np.outer(self.shares, needs * self.shares))
 
     @cached_property
@@ -147,7 +147,7 @@ class DesignSample:
         events, shares = self.blank.events, self.blank.model.shares
         high, low = events.believed_ratios(events.ratios(self.records.ratios, shares), shares)
         first, second = events.pairs.T
-        return np.maximum(high[:, first] - events.ratio * low[:, second], 0.0)
+        return np.maximum(high[:, first] - events.limits * low[:, second], 0.0)
 
     def candidates(self, replacements: Sequence[Replacement], numbers: Sequence[int], spare: float) -> list[WideDesign]:
         """Designs by what they keep, the best first, or in its place one that is proved by fewer records."""
@@ -215,7 +215,9 @@ class DesignSample:
             if len(rows):
                 limits[k] = np.quantile(excess[rows], QUANTILE, axis=0)
                 touched[k] = fewest if excess[rows].any() else 0.0
-        return solve_replacement(self.shares, events.ratio * low[:, second] - high[:, first], limits, touched, interior)
+        return solve_replacement(
+            self.shares, events.limits * low[:, second] - high[:, first], limits, touched, interior
+        )
 
     def fit_slacks(self, replacement: Replacement, proof_records: int, spare: float) -> RealOrSynthetic | None:
         """Slacks for a replacement that are below those to which they lead; None where none were found."""

@@ -59,7 +59,7 @@ def bound_real_share(mechanism: RealOrSynthetic) -> float:
         # r_F ≤ 1/p(F), so that −λ·c ≤ ρ Σ λ/p(F).
         events = mechanism.events
         held = np.where(events.members, model.shares, 0).sum(axis=1) / model.shares.sum()
-        reach = 1.0 + events.ratio * float((prices @ (1.0 / held[events.pairs[:, 1]])).max())
+        reach = 1.0 + float((prices @ (events.limits / held[events.pairs[:, 1]])).max())
         found = bernstein_error(np.array(mean), np.array(square), reach, BOUND_RECORDS, math.log(2.0 / FAILURE))
         bound += float(found)
     return min(bound, 1.0)
@@ -74,7 +74,7 @@ def _excess(mechanism: RealOrSynthetic, ratios: FloatArray) -> FloatArray:
     events = mechanism.events
     by_event = events.ratios(ratios, mechanism.model.shares)
     first, second = events.pairs.T
-    return np.asarray(by_event[:, first] - events.ratio * by_event[:, second])
+    return np.asarray(by_event[:, first] - events.limits * by_event[:, second])
 
 
 def _choose_multipliers(sample: DesignSample) -> FloatArray:

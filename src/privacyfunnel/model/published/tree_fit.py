@@ -53,11 +53,13 @@ def smooth_tree(
     secret: Attribute,
     attributes: Sequence[Attribute],
     impossible: Zeros | None = None,
+    unlisted: Sequence[int] = (),
     unlisted_rows: float = 0.0,
 ) -> TreeModel:
     """The model that follows from noisy tables: p̃(x_j | s, x_π) by shrinkage of least expected error.
 
-    Where the last secret of the model was not measured, it gets `unlisted_rows`, which go with values as all others do.
+    `unlisted` secrets of the model, in order, were not measured: each has `unlisted_rows`, which go with values as all
+    others do.
     """
     combined, variances = _combine_tables(seen)
     if seen.totals is None:
@@ -75,9 +77,10 @@ def smooth_tree(
         tables[child] = smooth_triple_table(
             noisy.astype(np.float64), pairs[parent], pairs[child], noise_variance(seen.rate), possible
         )
-    if unlisted_rows:
-        shares = np.append(shares, unlisted_rows)
-        tables = [np.concatenate([table, table.sum(axis=0, keepdims=True)]) for table in tables]
+    if unlisted:
+        places = np.array(unlisted) - np.arange(len(unlisted))
+        shares = np.insert(shares, places, unlisted_rows)
+        tables = [np.insert(table, places, table.sum(axis=0), axis=0) for table in tables]
     return TreeModel.from_weights(secret, attributes, shares, seen.parents, tables)
 
 

@@ -340,11 +340,15 @@ def list_accounts(entries: Sequence[Entry]) -> tuple[Account, ...]:
     """An account for each group of releases that count together, in the order of the latest."""
     groups: list[list[Entry]] = []
     for entry in entries:
-        if entry.state in {BEGUN, FINISHED} and entry.for_publication:
+        if _stands(entry):
             mine = [group for group in groups if any(_counts_together(entry, other) for other in group)]
             groups = [group for group in groups if group not in mine]
             groups.append([*(other for group in mine for other in group), entry])
     return tuple(_account(group, entries) for group in groups)
+
+
+def _stands(entry: Entry) -> bool:
+    return entry.state in {BEGUN, FINISHED} and entry.for_publication
 
 
 def _counts_together(one: Entry, other: Entry) -> bool:
@@ -357,6 +361,12 @@ def _account(group: Sequence[Entry], entries: Sequence[Entry]) -> Account:
     designs = [e for e in entries if e.state == NOISE and e.has_same_rows(last) and e.protocol_file not in files]
     noise = float(sum(Fraction(entry.noise) for entry in designs))
     promised, spent, how = _sum_up(group)
+    apart = [each for each in entries if _stands(each) and not any(each is e or each.comparable(e) for e in group)]
+    if apart:
+        names = format_names([entry.table for entry in apart])
+        how += (
+            f" Whether these people are in {names}, too, is not known: other ledgers knew them before they were merged."
+        )
     return Account(last.secret, last.rows, tuple(entry.table for entry in group), promised, spent, noise, how)
 
 
