@@ -26,6 +26,7 @@ WITHOUT_TABLES = ("model", "engine", "mechanisms", "designs")  # the theory, and
 PROMISES = {"LIP", "LDP", "SRLIP", "PriorsPromise", "Promise"}
 RANK = {package: rank for rank, packages in enumerate(FLOW) for package in packages}
 HEAVY = {
+    "flint": {"model"},
     "highspy": {"engine"},
     "polars": {"tables", "release", "estimation", "audits", "spark"},
     "narwhals": {"tables"},

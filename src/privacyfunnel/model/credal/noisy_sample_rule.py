@@ -17,9 +17,9 @@ b the binomial chances and B the reach of the noise,
 .. math:: \Pr[\mathrm{Bin} + Z \le k] \le \Pr[\mathrm{Bin} < k - B] + \sum_{|j - k| \le B} b(j) \Pr[Z \le k - j]
    + \Pr[Z < -B],
 
-every part of it positive, so that 80 digits keep a relative error below 1e-60, which is added. Floats give the guess, a
-billionth is given away, and what is returned has been proved. If n is only known to lie between two numbers, the bound
-is taken at the worse end: fewer trials make the tail larger.
+and Arb (python-flint) encloses the right side. Floats give the guess, a billionth is given away, and what is returned
+has been proved. If n is only known to lie between two numbers, the bound is taken at the worse end: fewer trials make
+the tail larger.
 """
 
 from __future__ import annotations
@@ -27,9 +27,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from decimal import Decimal, localcontext
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -37,13 +36,13 @@ import numpy as np
 from privacyfunnel.arrays import BoolArray, FloatArray, IntArray
 from privacyfunnel.errors import DistributionError
 from privacyfunnel.model.comparisons import GroupPairs
-from privacyfunnel.model.credal.clopper_pearson import CONVERGED, DIGITS, SCALE, brackets, log_factorial
+from privacyfunnel.model.credal.clopper_pearson import SCALE, binomial_tail, is_at_most
 from privacyfunnel.model.credal.clopper_pearson import exact_upper_bound as upper_without_noise
 from privacyfunnel.model.credal.credal_sets import CredalSets
 from privacyfunnel.model.credal.events import FINEST, Events, empty_credal_sets, round_level, tighten_box, unite_groups
 from privacyfunnel.model.credal.sample_rule import RARE, small_sample_error
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.published.noise import EXACT, NoiseSum, noise_sum
+from privacyfunnel.model.published.noise import NoiseSum, noise_sum
 from privacyfunnel.model.published.noisy_counts import NoisyCounts
 
 FLOAT_MARGIN = 1e-9  # relative to the share: what floats may be wrong by without a second look
@@ -68,15 +67,11 @@ class NoisyClopperPearson:
         if self.noise.terms == 0:
             return upper_without_noise(seen, trials, self.level)
         guess = self._guess(seen, trials)
-        with localcontext(DIGITS):
-            spare = max(guess * FLOAT_MARGIN, 1.0)
-            while guess < SCALE:
-                m = int(guess + spare) + 1
-                if m >= SCALE:
-                    break
-                if self._fits(seen, trials, m):
-                    return m
-                spare *= 4
+        spare = max(guess * FLOAT_MARGIN, 1.0)
+        while (m := int(guess + spare) + 1) < SCALE:
+            if is_at_most(partial(self._tail_bound, seen, trials, m), self.level):
+                return m
+            spare *= 4
         return SCALE
 
     def _guess(self, k: int, n: int) -> float:
@@ -103,39 +98,22 @@ class NoisyClopperPearson:
     def _log_cdf(self) -> FloatArray:
         return np.asarray(np.log(np.array([float(chance) for chance in self.noise.cdf_bounds])))
 
-    def _fits(self, k: int, n: int, m: int) -> bool:
-        """Whether the tail at m is proved to be at most the level; call under `DIGITS`."""
-        noise, p, q = self.noise, Decimal(m) / SCALE, Decimal(SCALE - m) / SCALE
+    def _tail_bound(self, k: int, n: int, m: int) -> Any:
+        """An interval that holds a number not below the tail at m."""
+        from flint import arb, fmpq
+
+        noise, p, q = self.noise, arb(fmpq(m, SCALE)), arb(fmpq(SCALE - m, SCALE))
         first, last = max(0, k - noise.reach), min(n, k + noise.reach)
-        ways = log_factorial(n) - log_factorial(first) - log_factorial(n - first)
-        chance = (ways + first * p.ln() + (n - first) * q.ln()).exp()
-        odds = p / q
-        total = noise.remainder
+        ways = arb(n + 1).lgamma() - arb(first + 1).lgamma() - arb(n - first + 1).lgamma()
+        chance, odds = (ways + first * p.log() + (n - first) * q.log()).exp(), p / q
+        total = arb(str(noise.remainder))
         if first > 0:
-            far = _binomial_cdf_bound(first - 1, n, m)
-            if far is None:
-                return False
-            total += far
+            total += binomial_tail(n - first + 1, n, SCALE - m)  # at most first − 1 have it: so many have not
         place = noise.reach + k
         for j in range(first, last + 1):
-            total += chance * noise.cdf_bounds[place - j]
-            chance = chance * ((n - j) * odds) / (j + 1)
-        allowed = Decimal(self.level.numerator) / Decimal(self.level.denominator)
-        return bool(total * (1 + EXACT) <= allowed * (1 - EXACT))
-
-
-def _binomial_cdf_bound(k: int, n: int, m: int) -> Decimal | None:
-    """At least Pr[Bin(n, m / 2⁴⁰) ≤ k], k < n, to a relative 1e-20; None where the mean is not above k."""
-    misses, rest = n - k, SCALE - m  # as many misses or more
-    if rest * (n + 1) >= (misses + 1) * SCALE:
-        return None
-    ways = log_factorial(n) - log_factorial(misses - 1) - log_factorial(k)
-    front = ways + misses * (Decimal(rest) / SCALE).ln() + (k + 1) * (Decimal(m) / SCALE).ln()
-    above = below = Decimal(0)
-    for above, below in brackets(misses, n, rest):
-        if above - below <= CONVERGED * below:
-            break
-    return front.exp() * above * (1 + EXACT)
+            total += chance * arb(str(noise.cdf_bounds[place - j]))
+            chance = chance * (n - j) * odds / (j + 1)
+        return total
 
 
 # Of β: for the numbers of rows behind the noise, for shares, for the rest of each secret, for groups of rare ones and

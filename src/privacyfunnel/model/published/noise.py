@@ -12,16 +12,16 @@ import math
 import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from decimal import Decimal, localcontext
+from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import Protocol
 
 from privacyfunnel.errors import ParameterError
-from privacyfunnel.model.credal.clopper_pearson import DIGITS
 
 RandBelow = Callable[[int], int]  # a uniform integer from 0 to its argument less one
 
+DIGITS = Context(prec=80)
 NEGLIGIBLE = Decimal("1e-25")  # chances beyond which noise is bounded as a whole
 EXACT = Decimal("1e-60")  # relative: above the rounding of every sum of positive numbers below
 
