@@ -9,7 +9,7 @@ many numbers as the records have codes, which only looks them up.
 
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -21,10 +21,18 @@ from rich.console import Console
 from rich.table import Table
 
 from privacyfunnel.model.joint import Attribute
-from privacyfunnel.model.published.measurement import CodedTable
+from privacyfunnel.model.published.measurement import (
+    CodedTable,
+    Edge,
+    NoisePlan,
+    TreeMeasurement,
+    add_noise,
+    measure_edges,
+    refuse_circles,
+)
 from privacyfunnel.model.published.model_quality import measure_quality
-from privacyfunnel.model.published.noise import OwnNoise
-from privacyfunnel.model.published.tree_fit import fit_tree_model
+from privacyfunnel.model.published.noise import NoiseSource, OwnNoise
+from privacyfunnel.model.published.tree_fit import Label, smooth_tree, tabulate_zeros
 from privacyfunnel.model.published.tree_model import TreeModel
 from privacyfunnel.tables.readers.adult import write_adult_csv
 
@@ -67,6 +75,32 @@ def code_frame(frame: pl.DataFrame, secret: str) -> CodedTable:
     others = [name for name in frame.columns if name != secret]
     codes = np.column_stack([columns[name][1] for name in others])
     return CodedTable(attributes[secret], tuple(attributes[name] for name in others), columns[secret][1], codes)
+
+
+def measure_tree(
+    table: CodedTable, epsilon: Fraction, source: Callable[[Fraction], NoiseSource], fixed: Sequence[Edge] = ()
+) -> TreeMeasurement:
+    """Measure a table with noise from this source; `fixed` are edges that public knowledge asks for."""
+    refuse_circles(len(table.attributes), fixed)  # before any noise is drawn
+    plan = NoisePlan.divide(epsilon, table.rows, len(table.attributes), len(fixed))
+    noise = source(plan.rate)
+    pairs = tuple(add_noise(table.count([j], by_secret=True), noise) for j in range(len(table.attributes)))
+    return measure_edges(table, pairs, plan, epsilon, source, fixed)
+
+
+def fit_tree_model(
+    table: CodedTable,
+    epsilon: Fraction,
+    source: Callable[[Fraction], NoiseSource],
+    zeros: Sequence[tuple[Label, Label]] = (),
+) -> TreeModel:
+    """An ε_c-differentially private model of a table, in which the pairs of labels in `zeros` never occur together.
+
+    Two columns that have an impossible combination are always made parent and child, which the tree must allow.
+    """
+    impossible = tabulate_zeros(table.attributes, zeros)
+    seen = measure_tree(table, epsilon, source, tuple(impossible))
+    return smooth_tree(seen, table.secret, table.attributes, impossible)
 
 
 def print_quality(frame: pl.DataFrame, secrets: tuple[str, ...]) -> None:

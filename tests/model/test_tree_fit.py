@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from benchmarks.published_model import fit_tree_model, measure_tree
 from numpy.typing import NDArray
 
 from privacyfunnel.arrays import IntArray
@@ -23,12 +24,11 @@ from privacyfunnel.model.published.measurement import (
     TreeMeasurement,
     choose_edges,
     estimate_margins,
-    measure_tree,
     score_pairs,
 )
 from privacyfunnel.model.published.model_quality import measure_quality
 from privacyfunnel.model.published.noise import NOISES, NoiseSource, OwnNoise, noise_variance
-from privacyfunnel.model.published.tree_fit import fit_tree_model, smooth_tree
+from privacyfunnel.model.published.tree_fit import smooth_tree
 from privacyfunnel.model.published.tree_model import UNIT, TreeModel
 from privacyfunnel.model.published.wide_fit import FOUND, fit_wide_model
 from privacyfunnel.tables.readers.adult import write_adult_csv

@@ -35,15 +35,14 @@ from typing import Any, ClassVar, NoReturn, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from privacyfunnel.arrays import BoolArray, FloatArray, IntArray, Matrix, WordArray, freeze
+from privacyfunnel.arrays import BoolArray, FloatArray, IntArray, WordArray, freeze
 from privacyfunnel.errors import DistributionError, ParameterError, ProtocolFileError, SizeError, SolverError
 from privacyfunnel.hints import hint
-from privacyfunnel.mechanisms.exact_arithmetic import ExactLeak, exp_below
+from privacyfunnel.mechanisms.exact_arithmetic import exp_below
 from privacyfunnel.mechanisms.likely_records import LikelyRecords, simulate_codes
-from privacyfunnel.mechanisms.mechanism import DescribableProtocol, DrawTally, Mechanism
+from privacyfunnel.mechanisms.mechanism import Mechanism
 from privacyfunnel.mechanisms.sampling import KeyStream, RandomWords
 from privacyfunnel.model.comparisons import Comparisons, float_below
-from privacyfunnel.model.credal.credal_sets import CredalSets
 from privacyfunnel.model.credal.events import OddsRange
 from privacyfunnel.model.joint import Attribute, Joint
 from privacyfunnel.model.promises import Promise
@@ -197,15 +196,11 @@ class UnlistedMechanism(Mechanism):
     def inputs(self) -> int:
         return 0
 
-    @property
-    def protocol(self) -> DescribableProtocol:
-        self._refuse()
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        raise SizeError(f"This is measured where outputs can be listed; {self.no_table_reason}.")
 
-    def worst(self, comparisons: Comparisons) -> ExactLeak:
-        self._refuse()
-
-    def worst_credal_leak(self, sets: CredalSets) -> ExactLeak:
-        self._refuse()
+    protocol: Any = property(_refuse)
+    worst = worst_credal_leak = tally = value_joint = likely_probability = observation = _refuse
 
     def restrict_inputs(self, inputs: IntArray) -> Self:
         return self
@@ -213,27 +208,12 @@ class UnlistedMechanism(Mechanism):
     def measurable_protocol(self, most: int) -> Measurable | None:
         return None
 
-    def tally(self) -> DrawTally:
-        self._refuse()
-
-    def value_joint(self, joint: Joint) -> tuple[tuple[IntArray, Matrix], ...]:
-        self._refuse()
-
-    def likely_probability(self, likely: Sequence[IntArray], joint: Joint) -> float:
-        self._refuse()
-
     def unchanged_outputs(self, labels: Sequence[tuple[str, ...]], combos: IntArray) -> NDArray[Any]:
         return combos
-
-    def observation(self) -> FloatArray:
-        self._refuse()
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any], sees_secret: bool, combos: IntArray) -> Self:
         raise ProtocolFileError(f"a {cls.kind} mechanism is read with its model; this file states none. Make it again.")
-
-    def _refuse(self) -> NoReturn:
-        raise SizeError(f"This is measured where outputs can be listed; {self.no_table_reason}.")
 
 
 @dataclass(frozen=True, eq=False)

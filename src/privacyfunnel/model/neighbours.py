@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from privacyfunnel.errors import ParameterError
-from privacyfunnel.model.comparisons import Comparisons, GroupPairs
+from privacyfunnel.model.comparisons import Comparisons
 from privacyfunnel.model.constraints import LinearConstraints
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.promise_base import ExtendedPromise, Promise
+from privacyfunnel.model.promise_base import ExtendedPromise, inner
 
 
 @dataclass(frozen=True)
@@ -24,29 +24,22 @@ class NeighbourPromise(ExtendedPromise, named=False):
 
     columns: tuple[str, ...]
 
-    def __init__(self, promise: Promise, columns: tuple[str, ...]) -> None:
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        promise = self.promise
         if promise.population is not None or promise.odds is not None or promise.guards_known_attributes:
             raise ParameterError(
                 f"Neighbours who know some columns are covered for one prior, by promises such as LIP and LDP; this "
                 f"{promise.name} is about more. Ask for one of them."
             )
-        object.__setattr__(self, "promise", promise)
-        object.__setattr__(self, "columns", tuple(columns))
-        object.__setattr__(self, "epsilon", promise.epsilon)
 
     @property
     def known_columns(self) -> tuple[str, ...]:
         return self.columns
 
-    @property
-    def table_promise(self) -> Promise:
-        return self.promise.table_promise
+    table_promise = inner("table_promise")
 
-    def with_epsilon(self, epsilon: float) -> NeighbourPromise:
-        return NeighbourPromise(self.promise.with_epsilon(epsilon), self.columns)
-
-    def group_pairs(self, c: int, m: int, sees_secret: bool) -> Iterator[GroupPairs]:
-        return self.promise.group_pairs(c, m, sees_secret)
+    group_pairs = inner("group_pairs")
 
     def comparisons(self, joint: Joint, sees_secret: bool) -> Iterator[Comparisons]:
         self._refuse()

@@ -17,7 +17,8 @@ from abc import ABC
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, ClassVar
+from operator import attrgetter
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -262,55 +263,36 @@ class Promise(ABC):
         return PopulationPromise(self, Population(rule, joint.total), joint)
 
 
+def inner(name: str) -> Any:
+    """What a promise that is kept for more has, or does, as the one that it widens."""
+    return property(attrgetter(f"promise.{name}"))
+
+
 @dataclass(frozen=True)
 class ExtendedPromise(Promise, named=False):
     """A promise that is kept for more than its table, and called and compared as the one it widens."""
 
+    epsilon: float = field(init=False)
     promise: Promise
 
-    @property
-    def name(self) -> str:
-        return self.promise.name
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", self.promise.epsilon)
 
-    @property
-    def parameters(self) -> dict[str, Any]:
-        return self.promise.parameters
+    def with_epsilon(self, epsilon: float) -> Self:
+        return replace(self, promise=self.promise.with_epsilon(epsilon))
 
-    @property
-    def meaning(self) -> str:
-        return self.promise.meaning
-
-    def smallest_scale(self, secrets: Sequence[str]) -> float:
-        return self.promise.smallest_scale(secrets)
-
-    @property
-    def by_column(self) -> bool:
-        return self.promise.by_column
-
-    @property
-    def own_sizes(self) -> dict[str, float]:
-        return self.promise.own_sizes
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        return self.promise.labels
-
-    @property
-    def guards_known_attributes(self) -> bool:
-        return self.promise.guards_known_attributes
-
-    @property
-    def for_any_belief(self) -> bool:
-        return self.promise.for_any_belief
-
-    def belief_bounds(self, prior: float, epsilon: float) -> tuple[float, float]:
-        return self.promise.belief_bounds(prior, epsilon)
-
-    def comparisons(self, joint: Joint, sees_secret: bool) -> Iterator[Comparisons]:
-        return self.promise.comparisons(joint, sees_secret)
-
-    def constraints(self, joint: Joint, sees_secret: bool = False) -> LinearConstraints:
-        return self.promise.constraints(joint, sees_secret)
+    name = inner("name")
+    parameters = inner("parameters")
+    meaning = inner("meaning")
+    smallest_scale = inner("smallest_scale")
+    by_column = inner("by_column")
+    own_sizes = inner("own_sizes")
+    labels = inner("labels")
+    guards_known_attributes = inner("guards_known_attributes")
+    for_any_belief = inner("for_any_belief")
+    belief_bounds = inner("belief_bounds")
+    comparisons = inner("comparisons")
+    constraints = inner("constraints")
 
 
 @dataclass(frozen=True)
@@ -319,38 +301,18 @@ class PriorsPromise(ExtendedPromise, named=False):
 
     priors: tuple[Joint, ...]
 
-    def __init__(self, promise: Promise, priors: tuple[Joint, ...]) -> None:
-        object.__setattr__(self, "promise", promise)
-        object.__setattr__(self, "priors", priors)
-        object.__setattr__(self, "epsilon", promise.epsilon)
-
     @property
     def components(self) -> tuple[Promise, tuple[Joint, ...]]:
         return self.promise, self.priors
 
-    @property
-    def table_promise(self) -> Promise:
-        return self.promise.table_promise
-
-    @property
-    def population(self) -> Population | None:
-        return self.promise.population
-
-    def credal_sets(self, joint: Joint, sees_secret: bool = False) -> CredalSets | None:
-        return self.promise.credal_sets(joint, sees_secret)
-
-    def share_count(self, joint: Joint, sees_secret: bool = False) -> int:
-        return self.promise.share_count(joint, sees_secret)
-
-    @property
-    def anything_else(self) -> bool:
-        return self.promise.anything_else
+    table_promise = inner("table_promise")
+    population = inner("population")
+    credal_sets = inner("credal_sets")
+    share_count = inner("share_count")
+    anything_else = inner("anything_else")
 
     def cover_anything_else(self, covers: bool = True) -> PriorsPromise:
         return PriorsPromise(self.promise.cover_anything_else(covers), self.priors)
-
-    def with_epsilon(self, epsilon: float) -> PriorsPromise:
-        return PriorsPromise(self.promise.with_epsilon(epsilon), self.priors)
 
     def _check_priors(self, joint: Joint, sees_secret: bool) -> Iterator[Joint]:
         for prior in self.priors:
@@ -414,9 +376,7 @@ class PopulationPromise(ExtendedPromise, named=False):
     def population(self) -> Population:
         return self.people
 
-    @property
-    def table_promise(self) -> Promise:
-        return self.promise.table_promise
+    table_promise = inner("table_promise")
 
     @property
     def anything_else(self) -> bool:
@@ -432,8 +392,7 @@ class PopulationPromise(ExtendedPromise, named=False):
         object.__setattr__(other, "_made", self._made)  # sets do not depend on ε, and take a while
         return other
 
-    def group_pairs(self, c: int, m: int, sees_secret: bool) -> Iterator[GroupPairs]:
-        return self.promise.group_pairs(c, m, sees_secret)
+    group_pairs = inner("group_pairs")
 
     def credal_sets(self, joint: Joint, sees_secret: bool = False) -> CredalSets:
         """The sets that these rows make, by the rule."""

@@ -43,7 +43,7 @@ from privacyfunnel.release.wide_design import FittedWideModel, check_wide, fit_w
 from privacyfunnel.spec import ReleaseSpec
 from privacyfunnel.spec.checks import find_source
 from privacyfunnel.spec.fields import OUTCOMES
-from privacyfunnel.spec.keywords import accept_older_keywords, combine, require_spec
+from privacyfunnel.spec.keywords import combine, require_spec
 from privacyfunnel.tables.coding.contingency import Contingency, MergedLabels
 from privacyfunnel.tables.readers.table_files import TableSource
 
@@ -121,7 +121,6 @@ class DesignResult:
         return (about, *several, *share_statements(self.sealed), *design)
 
 
-@accept_older_keywords
 def design(
     frame: Any,
     spec: ReleaseSpec | None = None,

@@ -34,7 +34,7 @@ from privacyfunnel.model.information import entropy
 from privacyfunnel.model.joint import Attribute, Joint
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.protocols.channel_protocol import Labels, Protocol
-from privacyfunnel.model.published.table_model import EachModel, TableModel
+from privacyfunnel.model.published.table_model import PublishedModel
 from privacyfunnel.model.uses.linear_use import Values
 from privacyfunnel.names import join_labels, unique_label, validate_columns
 from privacyfunnel.release.apply import unknown_rows_error
@@ -114,11 +114,9 @@ class EarlierRelease:
         return model.base.joint(*columns, " & ".join(domain.secret_columns))
 
     @property
-    def model(self) -> TableModel | EachModel | AfterModel:
+    def model(self) -> PublishedModel:
         """Its published model."""
-        found = self.sealed.require_model()
-        assert isinstance(found, TableModel | EachModel | AfterModel)  # else nothing follows it
-        return found
+        return self.sealed.require_model()
 
     @property
     def publish(self) -> tuple[str, ...]:
@@ -141,11 +139,14 @@ class EarlierRelease:
         total = spec.allowed_epsilon
         if total is None:
             total = self.sealed.total_epsilon
-        sizes = dict.fromkeys(columns) | promise.own_sizes
+        before = {at: size for at, size in self.sealed.secret_sizes.items() if size < self.sealed.total_epsilon}
+        own = getattr(spec.secret, "sizes", None) or before
+        sizes = dict.fromkeys(columns) | own
         secret: Any = list(columns) if len(columns) == 1 else sizes if promise.by_column else [list(columns)]
-        plain = not promise.parameters and not promise.by_column  # a text says all of it
+        kind = promise.parameters.get("promise", promise.name).lower()
+        plain = not promise.parameters or promise.by_column  # a text says all of it
         asked: dict[str, Any] = {"promise": promise.with_epsilon(total), "epsilon": None, "factor": None}
-        asked = {"promise": promise.name.lower(), "epsilon": total, "factor": None} if plain else asked
+        asked = {"promise": kind, "epsilon": total, "factor": None} if plain else asked
         return replace(spec, **asked, secret=secret, publish=self.publish, row_id=spec.row_id or self.row_id)
 
     def promise_for(self, total: Promise) -> Promise:

@@ -21,7 +21,7 @@ from privacyfunnel.release.release import Release
 from privacyfunnel.release.release_files import Destination, audience
 from privacyfunnel.spec import ReleaseSpec
 from privacyfunnel.spec.checks import find_source
-from privacyfunnel.spec.keywords import accept_older_keywords, combine, require_spec
+from privacyfunnel.spec.keywords import combine, require_spec
 from privacyfunnel.tables.readers.table_files import TableSource
 
 if TYPE_CHECKING:
@@ -158,7 +158,6 @@ class ReleaseRun:
 __all__ = ["Release", "sanitise", "sanitise_file"]
 
 
-@accept_older_keywords
 def sanitise(
     frame: Any,
     spec: ReleaseSpec | None = None,

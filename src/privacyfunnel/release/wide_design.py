@@ -205,8 +205,9 @@ def fit_wide(table: Contingency, spec: ReleaseSpec) -> FittedWideModel:
     promise, given = spec.promise_value, spec.domain_file is not None
     total, rows = Fraction(str(promise.epsilon)), int(table.weights.sum())
     secrets = len(table.secret.columns) if promise.by_column else 1
-    sizes = [total * Fraction(promise.smallest_scale(table.secret_labels)), *map(_exactly, promise.own_sizes.values())]
-    epsilon = _model_epsilon(spec, min(sizes), Fraction(rows, secrets))
+    least = [total * Fraction(promise.smallest_scale(table.secret_labels))]
+    least += [Fraction(str(size)) for size in promise.own_sizes.values()]
+    epsilon = _model_epsilon(spec, min(least), Fraction(rows, secrets))
     table = table if given else _fill_bins(table)
     coded = code_table(table, promise.by_column)
     kinds = [
@@ -228,22 +229,14 @@ def fit_wide(table: Contingency, spec: ReleaseSpec) -> FittedWideModel:
     except FewRowsError as error:
         hidden = [] if given else [name for name in error.columns if name not in spec.public_labels]
         raise _few_rows_error(str(error), rows, total, hidden, error.needed) from None
-    facts: list[dict[str, Any]] = [
-        {
-            "groups": groups,
-            "rest": groups.index(()) if () in groups else None,
-            "rows": rows,
-            "epsilon": epsilon / secrets,
-            "delta": fit.delta / secrets,
-            "total": total,
-        }
-        for groups in fit.groups
-    ]
+    facts: dict[str, Any] = {"rows": rows, "epsilon": epsilon / secrets, "delta": fit.delta / secrets, "total": total}
+    rests = [groups.index(()) if () in groups else None for groups in fit.groups]
     if promise.by_column:
-        parts = {at: PublishedModel(**one) for at, one in zip(table.secret.columns, facts, strict=True)}
+        named = zip(table.secret.columns, fit.groups, rests, strict=True)
+        parts = {at: PublishedModel(groups=groups, rest=rest, **facts) for at, groups, rest in named}
         model: WideModel = WideEachModel.of_parts(parts, tree=fit.tree)
     else:
-        model = WideModel(tree=fit.tree, **facts[0])
+        model = WideModel(tree=fit.tree, groups=fit.groups[0], rest=rests[0], **facts)
         refuse_merged(promise, model.groups)
     shown = _recode(table, fit.columns)
     left = promise.reduce(epsilon, fit.tree.secret.labels)
@@ -291,10 +284,6 @@ def code_table(table: Contingency, each: bool = False) -> CodedTable:
 
 def _secret_attribute(table: Contingency) -> Attribute:
     return Attribute(" & ".join(table.secret.columns), table.secret_labels)
-
-
-def _exactly(size: float) -> Fraction:
-    return Fraction(str(size))
 
 
 def _model_epsilon(spec: ReleaseSpec, total: Fraction, rows: Fraction) -> Fraction:

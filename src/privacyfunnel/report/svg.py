@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import re
-import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -18,7 +17,6 @@ INK = "currentColor"
 TEAL, BLUE, RED, AMBER, VIOLET, GREY = "#1b8a6b", "#3b82b5", "#d1495b", "#d99000", "#8f6fc9", "#7b868b"
 LINES = (TEAL, BLUE, RED, AMBER, VIOLET, GREY)  # of methods, in the order of the table
 EVERYTHING = "#999999"  # H(X), the line that nothing exceeds
-LETTER, WIDE_LETTER = 0.56, 1.0  # of the size: how wide a letter is, about, and one of a script with wide letters
 _UNWRITABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")  # no XML may hold these
 ROUND = (1.0, 2.0, 2.5, 5.0, 10.0)  # ticks stand at these times a power of ten
 
@@ -97,11 +95,6 @@ def mark(kind: str, x: float, y: float, colour: str, *, size: float = 5.0) -> st
         return line(x - half, y, x + half, y, colour=colour, width=1.2)
     places = " ".join(f"{_format_number(x + half * dx)},{_format_number(y + half * dy)}" for dx, dy in _CORNERS[kind])
     return f'<polygon points="{places}" fill="{colour}"/>'
-
-
-def extent(text: str, size: float) -> float:
-    """About how wide a text is."""
-    return size * sum(WIDE_LETTER if unicodedata.east_asian_width(c) in "WF" else LETTER for c in text)
 
 
 def shorten(text: str, longest: int) -> str:

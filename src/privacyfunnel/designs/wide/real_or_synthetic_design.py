@@ -66,7 +66,6 @@ class WideDesign:
 
     mechanism: RealOrSynthetic
     real_share: float  # of records x ~ p̃ that are published themselves
-    never_share: float  # of records that are never published themselves
     inflation: float  # the mean of 1/a(x), or of 1/LEAST where a(x) is smaller: the variance of estimates goes with it
     proof_records: int  # of each sample of the proof; 0 where all combinations were listed
 
@@ -194,9 +193,8 @@ class DesignSample:
         """What a mechanism keeps, as far as this sample tells."""
         keep, everybody = mechanism.keep_numerators(self.records.ratios, self.classes), self.records.everybody
         real = float(everybody @ (keep / 2.0**KEEP_BITS) / everybody.sum())
-        never = float(everybody @ (keep == 0) / everybody.sum())
         inflation = float(everybody @ (1.0 / np.maximum(keep / 2.0**KEEP_BITS, LEAST)) / everybody.sum())
-        return WideDesign(mechanism, real, never, inflation, proof_records)
+        return WideDesign(mechanism, real, inflation, proof_records)
 
     def solve(self, interior: float, fewest: float) -> Replacement:
         """The replacement of classes that the programme advises."""

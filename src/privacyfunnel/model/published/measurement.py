@@ -144,17 +144,6 @@ class NoisePlan:
         return cls(edges, rate, for_choice / (4 * edges) if edges else Fraction(0))
 
 
-def measure_tree(
-    table: CodedTable, epsilon: Fraction, source: Callable[[Fraction], NoiseSource], fixed: Sequence[Edge] = ()
-) -> TreeMeasurement:
-    """Measure a table with noise from this source; `fixed` are edges that public knowledge asks for."""
-    refuse_circles(len(table.attributes), fixed)  # before any noise is drawn
-    plan = NoisePlan.divide(epsilon, table.rows, len(table.attributes), len(fixed))
-    noise = source(plan.rate)
-    pairs = tuple(add_noise(table.count([j], by_secret=True), noise) for j in range(len(table.attributes)))
-    return measure_edges(table, pairs, plan, epsilon, source, fixed)
-
-
 def measure_edges(
     table: CodedTable,
     pairs: tuple[IntArray, ...],

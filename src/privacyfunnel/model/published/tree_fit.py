@@ -1,12 +1,11 @@
 """A published tree model from a table: measured with ε_c-differential privacy, then smoothed.
 
-Only `measurement.measure_tree` looks at the rows. What follows here is computed from noisy tables and public labels.
+Only `measurement` looks at the rows. What follows here is computed from noisy tables and public labels.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from fractions import Fraction
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -15,14 +14,12 @@ from privacyfunnel.arrays import BoolArray, FloatArray
 from privacyfunnel.errors import ColumnError, ParameterError
 from privacyfunnel.model.joint import Attribute
 from privacyfunnel.model.published.measurement import (
-    CodedTable,
     Edge,
     TreeMeasurement,
     combine_shares,
-    measure_tree,
     refuse_circles,
 )
-from privacyfunnel.model.published.noise import NoiseSource, noise_variance
+from privacyfunnel.model.published.noise import noise_variance
 from privacyfunnel.model.published.smoothing import (
     smooth_pair_table,
     smooth_triple_table,
@@ -31,21 +28,6 @@ from privacyfunnel.model.published.tree_model import TreeModel
 
 Label = tuple[str, str]  # a column and one of its labels
 Zeros = Mapping[Edge, BoolArray]  # two columns, the first before the second: which combinations are impossible
-
-
-def fit_tree_model(
-    table: CodedTable,
-    epsilon: Fraction,
-    source: Callable[[Fraction], NoiseSource],
-    zeros: Sequence[tuple[Label, Label]] = (),
-) -> TreeModel:
-    """An ε_c-differentially private model of a table, in which the pairs of labels in `zeros` never occur together.
-
-    Two columns that have an impossible combination are always made parent and child, which the tree must allow.
-    """
-    impossible = tabulate_zeros(table.attributes, zeros)
-    seen = measure_tree(table, epsilon, source, tuple(impossible))
-    return smooth_tree(seen, table.secret, table.attributes, impossible)
 
 
 def smooth_tree(
