@@ -25,9 +25,6 @@ def people(adult: Path) -> pl.DataFrame:
     return pl.read_csv(adult, infer_schema=False)
 
 
-UNJUDGED = ReleaseSpec(accept_kept=True)
-
-
 def order(**changed: Any) -> ReleaseSpec:
     asked: dict[str, Any] = {
         "prior": "table",
@@ -40,9 +37,13 @@ def order(**changed: Any) -> ReleaseSpec:
     return ReleaseSpec(**{**asked, **changed})
 
 
+def unjudged(keep: str) -> ReleaseSpec:
+    return ReleaseSpec(keep=keep or (), accept_kept=True)
+
+
 def test_only_what_was_named_is_published_and_the_secret_never(people: pl.DataFrame) -> None:
     release = sanitise(
-        people, UNJUDGED, prior="table", secret="occupation", publish="education", keep="race", promise=LIP(1)
+        people, unjudged("race"), prior="table", secret="occupation", publish="education", promise=LIP(1)
     )
     assert release.table.columns == ["education", "outcome", "race"]
     assert release.order is not None
@@ -129,9 +130,7 @@ def test_an_index_that_holds_the_secret_or_names_is_not_passed_on(
     frame = frame.assign(number=range(300, 600)).set_index(columns, drop=False)
     frame.index.names = [f"my {name}" for name in columns]
     frame.attrs = {"note": "told in confidence"}
-    release = sanitise(
-        frame, UNJUDGED, prior="table", secret="income", publish="sex", promise=LIP(0.1), keep=keep or []
-    )
+    release = sanitise(frame, unjudged(keep), prior="table", secret="income", publish="sex", promise=LIP(0.1))
     assert release.table.index.equals(pd.RangeIndex(300))
     assert release.table.index.names == [None]
     assert release.table.columns.tolist() == ["sex", "outcome", *([keep] if keep else [])]
@@ -145,7 +144,7 @@ def test_an_index_that_holds_the_secret_or_names_is_not_passed_on(
 def test_an_index_that_was_made_a_column_is_kept_as_one(people: pl.DataFrame) -> None:
     frame = people.head(300).to_pandas().set_index(pd.Index([f"name {i}" for i in range(300)], name="who"))
     release = sanitise(
-        frame.reset_index(), UNJUDGED, prior="table", secret="income", publish="sex", promise=LIP(0.1), keep="who"
+        frame.reset_index(), unjudged("who"), prior="table", secret="income", publish="sex", promise=LIP(0.1)
     )
     assert release.table["who"].tolist() == frame.index[release.order].tolist()
     assert release.kept == ("who",)
@@ -168,9 +167,7 @@ def test_metadata_of_an_arrow_table_is_not_passed_on(people: pl.DataFrame, keep:
     of_table = plain.replace_schema_metadata({"note": "told in confidence"})
     of_fields = plain.cast(pa.schema([field.with_metadata({"note": "confidence"}) for field in plain.schema]))
     for frame in (of_table, of_fields):
-        release = sanitise(
-            frame, UNJUDGED, prior="table", secret="income", publish="sex", promise=LIP(0.1), keep=keep or []
-        )
+        release = sanitise(frame, unjudged(keep), prior="table", secret="income", publish="sex", promise=LIP(0.1))
         assert release.table.column_names == ["sex", "outcome", *([keep] if keep else [])]
         assert not release.table.schema.metadata
         assert not any(field.metadata for field in release.table.schema)

@@ -212,7 +212,7 @@ def test_calls_without_a_spec_or_a_secret_say_what_is_missing(tmp_path: Path) ->
 
 
 def test_the_common_call_is_short() -> None:
-    assert len(signature(pf.sanitise).parameters) <= 11
+    assert len(signature(pf.sanitise).parameters) <= 10
     assert len(signature(pf.design).parameters) <= 10
 
 

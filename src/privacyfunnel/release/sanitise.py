@@ -170,7 +170,6 @@ def sanitise(
     bins: Sequence[Any] | Mapping[str, Any] = (),
     merge_rare: int | Mapping[str, int] | None = None,
     prior: str | None = None,
-    keep: str | Sequence[str] = (),
 ) -> Release:
     """Sanitise a frame in memory (anything narwhals reads); `Release.table` is a frame of the same kind.
 
@@ -205,8 +204,6 @@ def sanitise(
     prior
         What beliefs are compared with: `"model"`, a model of noisy counts that is published with the mechanism, so that
         ε covers all of it; `"table"`, the exact frequencies, whose mechanism is for the owner alone; `"population"`.
-    keep
-        Columns to publish unchanged, with `prior="table"`. The promise is about them and what is published together.
     """
     from privacyfunnel.tables.readers.eager_frames import frame_by_persons, frame_table
 
@@ -220,7 +217,6 @@ def sanitise(
         bins=bins,
         merge_rare=merge_rare,
         prior=prior,
-        keep=keep,
     )
     spec, earlier = follow_earlier(spec)
     spec.require_columns()
