@@ -57,7 +57,7 @@ def test_lip_implies_likeness_closeness_diversity_and_leakage(counts: IntArray) 
     assert found.t_closeness <= (ratio - 1) / (ratio + 1)  # tanh(ε/2)
     assert found.distinct_secrets == len(counts)
     assert math.exp(found.maximal_leakage) <= ratio * ROUNDING
-    assert found.maximal_leakage <= found.pointwise_maximal_leakage * ROUNDING + 1e-15
+    assert found.maximal_leakage <= math.log1p(found.beta_likeness) * ROUNDING + 1e-15
     blind = max(Fraction(int(secret), int(counts.sum())) for secret in counts.sum(axis=1))
     assert blind <= found.bayes_vulnerability <= blind * ratio
 

@@ -38,11 +38,6 @@ class DisclosureMeasures:
     bayes_vulnerability: Fraction  # the chance of naming the secret right from the output
     maximal_leakage: float  # ln Σ_y max_s p(y | s)
 
-    @property
-    def pointwise_maximal_leakage(self) -> float:
-        """ln of the largest p(s | y)/p(s)."""
-        return math.log1p(self.beta_likeness)
-
 
 def measure_disclosure(counts: IntArray) -> DisclosureMeasures:
     """The measures of a table of counts, secrets × classes; exact but for logarithms.

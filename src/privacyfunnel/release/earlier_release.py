@@ -101,7 +101,13 @@ class EarlierRelease:
         model = sealed.model
         files = (*(model.files if isinstance(model, AfterModel) else ()), protocol_digest(text))
         row_id = links.columns[0]
-        kept = pl.DataFrame({ID: id_texts(links[row_id]), **{at: links[at].cast(pl.Int64) for at in (BACK, OUTPUT)}})
+        numbers = [links[at].cast(pl.Int64, strict=False) for at in (BACK, OUTPUT) if at in links.columns]
+        if len(numbers) < 2 or any(column.null_count() for column in numbers):
+            raise ParameterError(
+                f"{LINKS} of {name} must have numbers in '{BACK}' and '{OUTPUT}' for every id; it has not. Name the "
+                "folder as it was written."
+            )
+        kept = pl.DataFrame([id_texts(links[row_id]).alias(ID), *numbers])
         return cls(sealed, kept, row_id, files, name)
 
     @property
