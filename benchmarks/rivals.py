@@ -1,11 +1,13 @@
 """Ways of publishing a table, side by side: the same tables, the same attackers, the same questions.
 
-Rivals run in environments of their own, installed from the package registry into `build/rivals`, where results are kept
-too: what was drawn once is not drawn again, and a run that was stopped goes on. `python -m benchmarks rivals` draws,
-one draw of everything first, in as many processes as there are cores, and writes `docs/rivals/results.csv`, the figures
-beside it and `docs/rivals.md`; with `--page` it draws nothing, and makes the page and the figures of the CSV.
-`--minutes N` begins no draw after so many minutes; `--only TEXT` draws arms whose names contain a text, `--again TEXT`
-forgets first what is kept of them.
+`python -m benchmarks rivals` draws in as many processes as there are cores, and writes `docs/rivals/results.csv`, the
+figures beside it and `docs/rivals.md`; with `--page` it draws nothing, and makes page and figures of the CSV. Rivals
+run in environments of their own, installed from the package registry into `build/rivals`, where draws are kept too: a
+run that was stopped goes on.
+
+It ends within `--minutes N` (an hour) of all cores: one draw of everything at ε = 1 says what a draw costs, and then
+each arm gets the same seconds on each table, and half of them at other ε, up to twenty draws. `--only TEXT` draws arms
+whose names have this text in them, and leaves the figures of the others as they were.
 """
 
 from __future__ import annotations
@@ -13,12 +15,12 @@ from __future__ import annotations
 import csv
 import json
 import math
+import os
 import sys
-import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, fields
-from functools import cache, partial
+from functools import cache
 from itertools import product
 from multiprocessing import get_context
 from typing import Any
@@ -33,22 +35,20 @@ from benchmarks.comparison.page import FAILURES, RESULTS, read_lines, write_page
 from benchmarks.comparison.tables import Case, load_cases
 from privacyfunnel.errors import PrivacyFunnelError
 
-# Up to how many draws, at which ε, for how many processor seconds of one arm on one table; what is asked most is first.
-# The first draw at ε = 1 is always made.
-OTHERS = (0.5, 2.0)
-PLAN = ((1, (1.0,), 100.0), (3, (1.0,), 100.0), (1, OTHERS, 80.0), (20, (1.0,), 100.0), (20, OTHERS, 80.0))
-NAMES = [field.name for field in fields(Judgement)]
-Task = tuple[str, str, float, int, float]  # table, arm, ε, draws, processor seconds
+EPSILONS = (1.0, 0.5, 2.0)  # what is asked most is first
+OTHERS = 0.5  # of the seconds at ε = 1, for each other ε
+MOST, FEW = 20, 3  # draws; so many of everything before any arm gets more
+DRAWING = 0.6  # of the time, for draws after the first; the rest is for environments, tables and attackers
+NAMES = [field.name for field in fields(Judgement) if field.name != "asking"]
+Cell = tuple[str, str, float]  # table, arm, ε
 
 
-def run_draws(case: Case, arm: Arm, epsilon: float, draws: int, seconds: float) -> None:
-    """So many draws of an arm on a table, as far as they take so many seconds, or why it could not be run: kept."""
-    kept = _kept_file(case, arm, epsilon)
+def run_draws(case: Case, arm: Arm, epsilon: float, draws: int) -> None:
+    """So many draws of an arm on a table, or why it could not be run: kept."""
+    kept = _kept_file(case.name, arm.name, epsilon)
     kept.parent.mkdir(parents=True, exist_ok=True)
     with alone(kept):
         found: dict[str, Any] = json.loads(kept.read_text()) if kept.exists() else {}
-        if draws > 1 or epsilon != 1:
-            draws = min(draws, int(seconds / max(_cost(case, arm), 1e-9)))
         seeds = [seed for seed in range(min(draws, arm.most_draws)) if str(seed) not in found]
         if "failed" in found or not seeds:
             return
@@ -63,56 +63,66 @@ def run_draws(case: Case, arm: Arm, epsilon: float, draws: int, seconds: float) 
             kept.write_text(json.dumps({**found, "failed": str(error)}))
 
 
-def _cost(case: Case, arm: Arm) -> float:
-    """Processor seconds of a draw at ε = 1, as far as known."""
-    kept = _kept_file(case, arm, 1.0)
-    draws = json.loads(kept.read_text()).values() if kept.exists() else ()
-    return float(np.mean([draw["seconds"] for draw in draws if isinstance(draw, dict)] or [0.0]))
+def plan_draws(costs: Mapping[Cell, tuple[float, int]], seconds: float) -> dict[Cell, int]:
+    """How many draws of each cell fit: all get the same seconds, and half of them at other ε; at ε = 1 at least one.
+
+    Of each cell are given the seconds of a draw and the most draws that make sense.
+    """
+
+    def count(allowed: float) -> dict[Cell, int]:
+        return {
+            cell: max(min(most, int(allowed * (1.0 if cell[2] == 1 else OTHERS) / max(cost, 1e-9))), int(cell[2] == 1))
+            for cell, (cost, most) in costs.items()
+        }
+
+    low, high = 0.0, max(seconds, 0.0)
+    for _ in range(50):
+        middle = (low + high) / 2
+        spent = sum(costs[cell][0] * draws for cell, draws in count(middle).items())
+        low, high = (middle, high) if spent <= seconds else (low, middle)
+    return count(low)
 
 
-def _kept_file(case: Case, arm: Arm, epsilon: float) -> Any:
-    return BUILD / "judged" / f"{case.name}-{arm.name}-{epsilon:g}.json".replace(" ", "_").replace(",", "")
+def _costs() -> dict[Cell, tuple[float, int]]:
+    """Processor seconds of a draw at ε = 1, with its questions, of every cell that could be run, and its most draws."""
+    found = {}
+    for case, arm, epsilon in _cells():
+        draw = _read_kept((case.name, arm.name, 1.0)).get("0")
+        if draw is not None:
+            found[case.name, arm.name, epsilon] = draw["seconds"] + draw["asking"], arm.most_draws
+    return found
 
 
-def _run_task(end: float, task: Task) -> None:
+def _why_none(case: Case, arm: Arm) -> str:
+    seconds = _costs().get((case.name, arm.name, 1.0), (math.nan, 1))[0]
+    return "" if math.isnan(seconds) else f"a draw takes {seconds:.0f} processor seconds"
+
+
+def _cells() -> Iterator[tuple[Case, Arm, float]]:
+    for epsilon, case, arm in product(EPSILONS, _all_cases(), all_arms()):
+        if arm.fits(case) and (arm.every_epsilon or epsilon == 1):
+            yield case, arm, epsilon
+
+
+def _read_kept(cell: Cell) -> dict[str, Any]:
+    kept = _kept_file(*cell)
+    return dict(json.loads(kept.read_text())) if kept.exists() else {}
+
+
+def _kept_file(table: str, arm: str, epsilon: float) -> Any:
+    return BUILD / "judged" / f"{table}-{arm}-{epsilon:g}.json".replace(" ", "_").replace(",", "")
+
+
+def _run_task(task: tuple[Cell, int]) -> None:
     """In a process that has the tables from the task before."""
-    if time.time() < end:
-        cases, arms = {case.name: case for case in _all_cases()}, {arm.name: arm for arm in all_arms()}
-        run_draws(cases[task[0]], arms[task[1]], *task[2:])
+    (table, name, epsilon), draws = task
+    cases, arms = {case.name: case for case in _all_cases()}, {arm.name: arm for arm in all_arms()}
+    run_draws(cases[table], arms[name], epsilon, draws)
 
 
 @cache
 def _all_cases() -> list[Case]:
     return load_cases()
-
-
-def _tasks(cases: list[Case], arms: list[Arm]) -> Iterator[Task]:
-    for draws, epsilons, seconds in PLAN:
-        for epsilon, case, arm in product(epsilons, cases, arms):
-            if arm.fits(case) and (arm.heeds_epsilon or epsilon == 1):
-                yield case.name, arm.name, epsilon, draws, seconds
-
-
-def _summaries(cases: list[Case]) -> Iterator[tuple[tuple[str, str, str], list[dict[str, str]], str]]:
-    """What is kept of every arm: its lines of the CSV, or why there are none."""
-    for case in cases:
-        for epsilon in sorted((1.0, *OTHERS)):
-            for arm in all_arms():
-                kept = _kept_file(case, arm, epsilon)
-                if not arm.fits(case) or not kept.exists():
-                    continue
-                found = json.loads(kept.read_text())
-                failed = found.pop("failed", "")
-                key = {"table": case.name, "epsilon": f"{epsilon:g}", "arm": arm.name, "promise": arm.promise}
-                lines = []
-                for name in NAMES:
-                    values = [draw[name] for draw in found.values() if draw.get(name) is not None]
-                    if values:
-                        mean, half = summarise(values)
-                        shown = "" if math.isnan(half) else f"{half:.3g}"
-                        drawn = {"draws": str(len(values)), "question": name, "mean": f"{mean:.5g}"}
-                        lines.append({**key, **drawn, "half_width": shown})
-                yield (case.name, f"{epsilon:g}", arm.name), lines, failed
 
 
 def summarise(values: list[float]) -> tuple[float, float]:
@@ -124,44 +134,46 @@ def summarise(values: list[float]) -> tuple[float, float]:
     return mean, float(student.ppf(0.975, len(values) - 1)) * spread
 
 
-def write_results(cases: list[Case]) -> None:
-    """The CSVs: what was measured before stays until it is measured again."""
-    results, failures = read_lines(RESULTS), read_lines(FAILURES)
-    for key, lines, failed in _summaries(cases):
-        if lines or failed:
-            results = [line for line in results if _key(line) != key] + lines
-            failures = [line for line in failures if _key(line) != key]
-        if failed:
-            failures.append(dict(zip(("table", "epsilon", "arm", "reason"), (*key, failed), strict=True)))
-    order = {case.name: place for place, case in enumerate(cases)}, {arm.name: i for i, arm in enumerate(all_arms())}
-
-    def place(line: Mapping[str, Any]) -> tuple[int, float, int]:
-        return order[0].get(line["table"], 99), float(line["epsilon"]), order[1].get(line["arm"], 99)
-
+def write_results() -> None:
+    """The CSVs: the figures of every cell, and why some have none. What is not drawn now stays as it was."""
+    before, reasons, results, failures = read_lines(RESULTS), read_lines(FAILURES), [], []
+    for case, arm, epsilon in sorted(_cells(), key=lambda cell: (_all_cases().index(cell[0]), cell[2])):
+        found = _read_kept((case.name, arm.name, epsilon))
+        reason = found.pop("failed", "")
+        key = {"table": case.name, "epsilon": f"{epsilon:g}", "arm": arm.name}
+        lines = [] if found or reason else [line for line in before if key.items() <= line.items()]
+        for name in NAMES:
+            values = [draw[name] for draw in found.values() if draw.get(name) is not None]
+            if values:
+                mean, half = summarise(values)
+                shown = "" if math.isnan(half) else f"{half:.3g}"
+                drawn = {"draws": str(len(values)), "question": name, "mean": f"{mean:.5g}", "half_width": shown}
+                lines.append({**key, "promise": arm.promise, **drawn})
+        results += lines
+        if not lines:
+            told = [line["reason"] for line in reasons if key.items() <= line.items()]
+            failures.append({**key, "reason": reason or _why_none(case, arm) or (told or ["it was not drawn"])[0]})
     for path, lines in ((RESULTS, results), (FAILURES, failures)):
         with path.open("w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, list(lines[0]), lineterminator="\n")
             writer.writeheader()
-            writer.writerows(sorted(lines, key=place))
-
-
-def _key(line: dict[str, str]) -> tuple[str, str, str]:
-    return line["table"], line["epsilon"], line["arm"]
+            writer.writerows(lines)
 
 
 def main(words: list[str]) -> None:
     """Draw, and write the page; or the page alone."""
-    options = dict(zip(words, [*words[1:], ""], strict=True))
     if "--page" not in words:
-        cases = _all_cases()
-        for case, arm, epsilon in product(cases, all_arms(), (1.0, *OTHERS)):
-            if "--again" in words and options["--again"] in arm.name:
-                _kept_file(case, arm, epsilon).unlink(missing_ok=True)
-        arms = [arm for arm in all_arms() if options.get("--only", options.get("--again", "")) in arm.name]
-        end = time.time() + 60 * float(options.get("--minutes", "600"))
-        with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
-            list(pool.map(partial(_run_task, end), _tasks(cases, arms)))
-        write_results(cases)
+        options, cores = dict(zip(words, [*words[1:], ""], strict=True)), len(os.sched_getaffinity(0))
+        seconds = DRAWING * 60 * cores * float(options.get("--minutes", "60"))
+        with ProcessPoolExecutor(cores, get_context("spawn")) as pool:
+            only = options.get("--only", "")
+            cells = [(case.name, arm.name, epsilon) for case, arm, epsilon in _cells() if only in arm.name]
+            list(pool.map(_run_task, [(cell, 1) for cell in cells if cell[2] == 1]))
+            costs = _costs()
+            plan = plan_draws({cell: costs[cell] for cell in cells if cell in costs}, seconds)
+            for most in (FEW, MOST):
+                list(pool.map(_run_task, [(cell, min(draws, most)) for cell, draws in plan.items()]))
+        write_results()
     write_page()
 
 

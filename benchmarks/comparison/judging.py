@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,7 +22,8 @@ from privacyfunnel.arrays import FloatArray
 from privacyfunnel.errors import PrivacyFunnelError
 
 ATTACKED = 1  # draws on which classifiers are trained, members are looked for and anonymeter is run: they take seconds
-ATTACKED_EPSILON = 1.0  # and at which ε the two that need a second release, of half of the people
+ATTACKED_EPSILON = 1.0  # and at which ε the two that need a second release, of half of the people,
+MOST_SECONDS = 60.0  # if it took no longer to make the first
 MOST_INFERRED = 10_000  # rows of tables on which anonymeter is run: it compares each person with every row
 ATTACKS = 500  # people whose secret anonymeter guesses, inside and outside of the table
 SECOND = 1000  # the first seed of these
@@ -51,18 +53,25 @@ class Judgement:
     covered: float | None  # share of coefficients of the table that the release's 95 % intervals cover
     conclusions: float | None  # share of coefficients whose sign and significance are the table's
     trained: float | None  # accuracy on true rows of a classifier that was trained on the release
-    seconds: float
+    seconds: float  # of processors, of the draw
+    asking: float  # of the questions that are asked of every draw
     memory: float | None
 
 
 def judge(case: Case, arm: Arm, epsilon: float, seed: int) -> Judgement:
     """Publish once, and ask every question."""
     found = arm.publish(case, epsilon, seed)
-    attacked, twice = seed < ATTACKED, epsilon == ATTACKED_EPSILON and arm.attacked
+    start = time.process_time()
+    errors, (off, covered, conclusions) = (
+        [_mean_error(case, found, size) for size in (1, 2, 3)],
+        _regressions(case, found),
+    )
+    asking = time.process_time() - start
+    attacked = seed < ATTACKED
+    twice = attacked and epsilon == ATTACKED_EPSILON and arm.attacked and found.seconds <= MOST_SECONDS
     known = [name for name in case.columns if name != case.target]
     exact, by_qif = _best_guess(case, found) if attacked and found.joint is not None else (None, None)
-    second = _attack_half(case, arm, epsilon, seed) if attacked and twice else (None,) * 3
-    off, covered, conclusions = _regressions(case, found)
+    second = _attack_half(case, arm, epsilon, seed) if twice else (None,) * 3
     return Judgement(
         leak=found.leak,
         linked=None if found.guesses is None else float((found.guesses == case.coded.secrets).mean()),
@@ -74,9 +83,9 @@ def judge(case: Case, arm: Arm, epsilon: float, seed: int) -> Judgement:
         control=second[1],
         member=second[2],
         real=found.real,
-        one_way=_mean_error(case, found, 1) or 0.0,
-        two_way=_mean_error(case, found, 2),
-        three_way=_mean_error(case, found, 3),
+        one_way=errors[0] or 0.0,
+        two_way=errors[1],
+        three_way=errors[2],
         off=off,
         covered=covered,
         conclusions=conclusions,
@@ -84,6 +93,7 @@ def judge(case: Case, arm: Arm, epsilon: float, seed: int) -> Judgement:
         if attacked and known
         else None,
         seconds=found.seconds,
+        asking=asking,
         memory=found.memory,
     )
 

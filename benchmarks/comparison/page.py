@@ -50,7 +50,7 @@ ABOUT = {
     "census 8, occupation": "occupation secret, 8 columns published, 48,842 rows",
 }
 WITHOUT_SECRETS = ("as it is", "OpenDP", "OUE")
-CONTROLS = ("told which rows are real",)  # an arm that is no way to publish a table
+CONTROLS = ("told which rows are real", "neighbours as here", "all its steps")  # arms that explain others
 AT_FREQUENCIES = "not covered: the table's frequencies give it away ([limits](limits.md))"
 KNOWS_OTHERS = {  # A3, where it is not covered by the arm's promise
     "as it is": "not covered: the record is published",
@@ -62,7 +62,21 @@ KNOWS_OTHERS = {  # A3, where it is not covered by the arm's promise
     "trees": "not covered, nor measured: it takes a run for each person and secret",
     "ANJANA": "exact: the others' secrets are subtracted from those of the class",
 }
-COLOURS = {"privacyfunnel": "#0b6e99", "dpmm": "#b3541e", "OpenDP": "#b3541e", "PAC": "#b3541e", "ANJANA": "#5a7d2a"}
+OWN = "run_draws|limit_steps|rho|FactoredInference"  # of the scripts, what is for the comparison alone
+DP = "differential privacy", "#b3541e"
+COLOURS = {"privacyfunnel": ("privacyfunnel", "#0b6e99"), **dict.fromkeys(("dpmm", "OpenDP", "PAC"), DP)}
+COLOURS["ANJANA"] = "generalisation", "#5a7d2a"
+DEFAULT = "privacyfunnel, default"
+FIGURES = {
+    "shares.svg": ("Error of a share, in percentage points", ("one_way",)),
+    "pairs.svg": ("People in the wrong cell of a table of two columns, %", ("two_way",)),
+    "guesses.svg": ("Secret named right by the better of two attackers, %", ("linked", "learnt")),
+}
+LEFT_OUT = (  # of the figures; the last three have nearly the same dots as δ-disclosure
+    *(*CONTROLS, "table prior", "for its model", "for shares", "its model alone", "as it is"),
+    *("ANJANA beta-likeness", "ANJANA t-closeness", "ANJANA l-diversity"),
+)
+SHORT = {DEFAULT: "privacyfunnel", "OUE (multi-freq-ldpy)": "OUE", "OpenDP, noisy tables": "OpenDP"}
 
 Line = dict[str, str]
 Place = tuple[str, str, str, str]  # table, ε, arm, question
@@ -79,10 +93,15 @@ def make_page(template: str, results: list[Line], failures: list[Line]) -> str:
     found = {_place(line): line for line in results}
 
     def fill(match: re.Match[str]) -> str:
-        words = [word.strip() for word in match[1].split(";")]
+        try:
+            return show([word.strip() for word in match[1].split(";")])
+        except KeyError:
+            return "(not run)"
+
+    def show(words: list[str]) -> str:
         if words[0] == "draws":
             drawn = [int(line["draws"]) for place, line in found.items() if place[1:] == (*words[1:], "one_way")]
-            return str(drawn[0]) if min(drawn) == max(drawn) else f"{min(drawn)} to {max(drawn)}"
+            return " to ".join(map(str, sorted({min(drawn, default=0), max(drawn, default=0)})))
         if words[0] == "ratio":
             table, epsilon, arm, other, question = words[1:]
             own, others = (float(found[table, epsilon, name, question]["mean"]) for name in (arm, other))
@@ -117,7 +136,8 @@ def format_figure(line: Line, *, interval: bool = False) -> str:
 
 
 def _sections(found: dict[Place, Line], failures: list[Line]) -> Iterable[str]:
-    for table, epsilon in dict.fromkeys(place[:2] for place in found):
+    missing = [(line["table"], line["epsilon"]) for line in failures]
+    for table, epsilon in sorted({*missing, *(place[:2] for place in found)}, key=_order):
         here = {place: line for place, line in found.items() if place[:2] == (table, epsilon)}
         arms = dict.fromkeys(place[2] for place in here)
         asked = [name for name in HEADINGS if any(place[3] == name for place in here)]
@@ -127,13 +147,17 @@ def _sections(found: dict[Place, Line], failures: list[Line]) -> Iterable[str]:
             cells = ["–" if line is None else format_figure(line, interval=True) for line in lines]
             drawn = max(int(line["draws"]) for line in lines if line is not None)
             rows.append(f"| {' | '.join([f'{arm} ({drawn})', *cells])} |")
-        told = [
-            f"{line['arm']}: {line['reason']}."
-            for line in failures
-            if (line["table"], line["epsilon"]) == (table, epsilon)
-        ]
-        rows += ["", "Could not be run: " + " ".join(told)] if told else []
+        reasons: dict[str, list[str]] = {}
+        for place, line in zip(missing, failures, strict=True):
+            if place == (table, epsilon):
+                reasons.setdefault(line["reason"], []).append(line["arm"])
+        told = [f"{'; '.join(names)}: {reason}." for reason, names in reasons.items()]
+        rows = (rows if arms else []) + (["", "Not run: " + " ".join(told)] if told else [])
         yield "\n".join([f"### {table}: {ABOUT[table]}, ε = {epsilon}", "", *rows])
+
+
+def _order(place: tuple[str, str]) -> tuple[int, float]:
+    return list(ABOUT).index(place[0]), float(place[1])
 
 
 def _matrix(found: dict[Place, Line]) -> Iterable[str]:
@@ -172,11 +196,10 @@ def count_lines() -> dict[str, int]:
     found = {}
     for path in sorted(SCRIPTS.glob("*.py")):
         if path.stem not in ("harness", "survey_tables", "trees", "anonymeter_inference", "qif_vulnerability"):
-            body = ast.parse(path.read_text()).body
+            body = [top for top in ast.parse(path.read_text()).body if "DESCENT" not in ast.unparse(top)]
             nodes = [node for top in body for node in ast.walk(top) if isinstance(node, ast.stmt)]
-            texts = (ast.Expr, ast.FunctionDef)
-            ours = [node for node in nodes if not isinstance(node, texts) and "run_draws" not in ast.unparse(node)]
-            found[path.stem.replace("_", " ")] = len(ours)
+            nodes = [node for node in nodes if not isinstance(node, (ast.Expr, ast.FunctionDef))]
+            found[path.stem.replace("_", " ")] = sum(not re.search(OWN, ast.unparse(node)) for node in nodes)
     return found
 
 
@@ -188,52 +211,57 @@ def write_page() -> None:
 
 
 def draw_figures(results: list[Line]) -> None:
-    """shares.svg: the error of a share; attackers.svg: tables of two columns, and the better of two attackers."""
+    """A figure for each question, a panel for each table, a dot for each arm; of two questions the larger answer."""
     at_one = {(place[0], place[2], place[3]): line for line in results for place in [_place(line)] if place[1] == "1"}
-    wide = [table for table in ABOUT if (table, "as it is", "two_way") in at_one]
-    shares = {place: line for place, line in at_one.items() if place[1] != "as it is"}
-    _draw_dots("shares.svg", shares, {"error of a share, in points": ("one_way",)}, list(ABOUT))
-    error, guess = "two columns, total variation, %", "secret named right by the better attacker, %"
-    _draw_dots("attackers.svg", at_one, {error: ("two_way",), guess: ("linked", "learnt")}, wide)
+    for name, (heading, questions) in FIGURES.items():
+        tables = [table for table in ABOUT if (table, DEFAULT, questions[0]) in at_one]
+        _draw_dots(name, at_one, heading, questions, tables)
 
 
 def _draw_dots(
-    name: str, found: dict[tuple[str, str, str], Line], asked: dict[str, tuple[str, ...]], tables: list[str]
+    name: str, found: dict[tuple[str, str, str], Line], heading: str, questions: tuple[str, ...], tables: list[str]
 ) -> None:
-    """A dot for every arm: questions above each other, tables side by side; of several questions the largest answer."""
     import matplotlib as mpl
     from matplotlib import pyplot as plt
+    from matplotlib.lines import Line2D
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-    mpl.rcParams.update({"svg.hashsalt": "rivals", "svg.fonttype": "none", "font.size": 8})
-    arms = list(dict.fromkeys(arm for _, arm, question in found if question in sum(asked.values(), ())))
-    arms = sorted(
-        (arm for arm in arms if not arm.endswith(CONTROLS)), key=lambda arm: not arm.startswith("privacyfunnel")
-    )[::-1]
-    size = (13, 0.8 + len(asked) * (0.4 + 0.17 * len(arms)))
-    figure, axes = plt.subplots(len(asked), len(tables), figsize=size, layout="constrained", sharey=True, squeeze=False)
-    for axis_row, (heading, questions) in zip(axes, asked.items(), strict=True):
-        for axis, table in zip(axis_row, tables, strict=True):
-            for place, arm in enumerate(arms):
-                lines = [found[table, arm, name] for name in questions if (table, arm, name) in found]
-                if lines:
-                    line = max(lines, key=lambda line: float(line["mean"]))
-                    scale = 100 if line["question"] in PERCENT else 1
-                    half = scale * float(line["half_width"] or 0)
-                    axis.errorbar(scale * float(line["mean"]), place, xerr=half, fmt="o", ms=4, color=_colour(arm))
-            axis.grid(alpha=0.3)
-            if questions[0] not in PERCENT:
-                axis.set_xscale("symlog", linthresh=0.01)
-                axis.xaxis.set_major_locator(FixedLocator([0, 0.01, 0.1, 1, 10]))
-                axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-                axis.xaxis.set_minor_locator(NullLocator())
-                axis.set_xlim(-0.003, 100)
-            axis.set_title(table)
-        axis_row[0].set_yticks(range(len(arms)), arms)
-        axis_row[len(tables) // 2].set_xlabel(heading)
+    mpl.rcParams.update({"svg.hashsalt": "rivals", "svg.fonttype": "none", "font.size": 9})
+    guessed = questions[0] in PERCENT
+    arms = [arm for arm in dict.fromkeys(at[1] for at in found if at[2] in questions) if not arm.endswith(LEFT_OUT)]
+    arms = sorted(arms, key=lambda arm: arm != DEFAULT)[::-1]
+    columns = 4 if len(tables) > 6 else 3
+    size = (9.5, 1.0 + 2 * (0.5 + 0.19 * len(arms)))
+    figure, axes = plt.subplots(2, columns, figsize=size, layout="constrained", sharey=True, squeeze=False)
+    for axis, table in zip(axes.flat, tables, strict=False):
+        for place, arm in enumerate(arms):
+            lines = [found[table, arm, question] for question in questions if (table, arm, question) in found]
+            if lines:
+                line = max(lines, key=lambda line: float(line["mean"]))
+                scale = 100 if guessed else 1
+                half = scale * float(line["half_width"] or 0)
+                axis.errorbar(scale * float(line["mean"]), place, xerr=half, fmt="o", ms=5, color=_colour(arm)[1])
+        if guessed:  # between a blind guess and what the table itself says
+            for arm_question in ("learnt", "linked"):
+                axis.axvline(100 * float(found[table, "as it is", arm_question]["mean"]), color="#888888", ls=":")
+        else:
+            axis.set_xscale("log")
+            axis.xaxis.set_major_locator(FixedLocator([0.01, 0.1, 1, 10]))
+            axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+            axis.xaxis.set_minor_locator(NullLocator())
+            axis.set_xlim(0.002 if name.startswith("shares") else 0.2, 100)
+        axis.grid(alpha=0.3)
+        axis.set_title(table, fontsize=10)
+        axis.set_yticks(range(len(arms)), [SHORT.get(arm, arm) for arm in arms])
+    for axis in axes.flat[len(tables) :]:
+        axis.set_visible(False)
+    kinds = dict.fromkeys([_colour(arm) for arm in arms[::-1]])
+    marks = [Line2D([], [], marker="o", ls="", color=colour, label=kind) for kind, colour in kinds]
+    figure.legend(handles=marks, loc="outside lower center", ncols=len(marks), frameon=False)
+    figure.suptitle(f"{heading}; left is better", fontsize=11)
     figure.savefig(FOLDER / name, metadata={"Date": None})
     plt.close(figure)
 
 
-def _colour(arm: str) -> str:
-    return next((colour for name, colour in COLOURS.items() if arm.startswith(name)), "#888888")
+def _colour(arm: str) -> tuple[str, str]:
+    return next((kind for name, kind in COLOURS.items() if arm.startswith(name)), ("other", "#888888"))

@@ -129,7 +129,7 @@ class Case:
         columns = {a.name: np.array(a.labels)[codes[:, j]] for j, a in enumerate(self.coded.attributes)}
         if secrets is not None:
             columns[self.secret] = np.array(self.coded.secret.labels)[secrets]
-        return pl.DataFrame(columns)
+        return pl.DataFrame(columns).select(sorted(columns))
 
 
 def load_cases() -> list[Case]:
@@ -178,5 +178,5 @@ def _make_case(
 ) -> Case:
     path = BUILD / "tables" / f"{name.replace(', ', '-').replace(' ', '-')}.csv"
     kept = rows.select([*columns, secret])
-    kept.write_csv(path)
+    kept.select(sorted(kept.columns)).write_csv(path)  # a rival draws once from tables that differ in the secret alone
     return Case(name, path, code_frame(kept, secret), target, analysis)

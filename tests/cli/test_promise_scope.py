@@ -154,3 +154,26 @@ def test_a_domain_of_something_else_names_no_secret(
     code, _, err = said(capsys, "audit", plain / "owner" / "protocol.json", table, "--domain", domain)
     assert code == 2
     assert "Leave out --domain" in err
+
+
+def test_scan_and_audit_say_a_leak_in_the_words_of_other_tools(
+    table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    alone = tmp_path / "alone.csv"
+    rows = pl.concat([pl.read_csv(table), pl.DataFrame({"job": ["clerk", "miner"], "city": ["D", "E"]})])
+    rows.write_csv(alone)
+    _, out, _ = said(capsys, "scan", alone, "--secret", "job", "--details")
+    (line,) = (line.split() for line in out.splitlines() if re.match(r"city .*inf", line))
+    header = next(line for line in out.splitlines() if "LIP ε" in line and "alone" in line)
+    assert header.split()[-6:] == ["k", "alone", "ℓ", "t", "δ", "β"]
+    assert line[-6:-3] == ["1", "2", "1"]
+
+    into = tmp_path / "out"
+    found_by(capsys, *sanitise(table, into, **ASKED))
+    audited = found_by(capsys, "audit", into / "owner" / "protocol.json", table)
+    (leak,) = audited["leaks"]
+    assert list(leak["classes"]) == ["l", "t", "delta", "beta"]
+    assert leak["classes"]["delta"] == pytest.approx(audited["certified"], rel=1e-6)
+    assert leak["classes"]["l"] == 3
+    _, text, _ = said(capsys, "audit", into / "owner" / "protocol.json", table, "--details")
+    assert re.search(r"δ-disclosure 0\.\d{3}, β-likeness 0\.\d{3}, t-closeness 0\.\d{3}, ℓ-diversity 3", text)

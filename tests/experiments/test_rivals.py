@@ -1,7 +1,9 @@
 """The comparison with other programs: its page says what its CSV says, and its rivals are treated right."""
 
 import json
+import os
 import re
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
 from itertools import product
 from pathlib import Path
@@ -14,7 +16,7 @@ from benchmarks import rivals
 from benchmarks.comparison import judging
 from benchmarks.comparison.arms import Arm
 from benchmarks.comparison.channels import channel_leak, invariant_pram, unary_epsilon, unary_leak, unary_ratios
-from benchmarks.comparison.environments import RivalError
+from benchmarks.comparison.environments import PACKAGES, RivalError
 from benchmarks.comparison.judging import Judgement
 from benchmarks.comparison.page import CONTROLS, FAILURES, PAGE, RESULTS, TEMPLATE, format_figure, make_page, read_lines
 from benchmarks.comparison.published import Published
@@ -43,6 +45,38 @@ def test_what_the_comparison_says_in_figures_stands_on_the_page() -> None:
     figures = re.findall(r"\d+\.\d+|\d+ %|\d+ times", " ".join(text))
     page = PAGE.read_text(encoding="utf-8")
     assert [figure for figure in figures if figure not in page] == []
+
+
+RIVALS = r"\b(MST|AIM|PrivBayes|dpmm|OpenDP|PAC-Synth|ANJANA|pyCANON|ARX|sdcMicro|PRAM|multi-freq-ldpy|OUE|DP Wizard)\b"
+FIGURE = r"\d*\.\d+|\d+(?= %| points| times)"
+
+
+def test_a_figure_about_a_rival_stands_on_the_page_or_beside_the_command_that_measures_it() -> None:
+    page, found = PAGE.read_text(encoding="utf-8"), []
+    for path in (Path("README.md"), Path("CHANGELOG.md"), *Path("docs").glob("*.md")):
+        if path.name in ("rivals.md", "reproduction.md"):  # the paper's figures are those of `reproduce`
+            continue
+        text = "".join(path.read_text(encoding="utf-8").split("```")[::2])
+        for part in re.split(r"\n\s*\n|\n(?=[-|])", text):
+            if re.search(RIVALS, part) and "python -m benchmarks" not in part:
+                found += [(path.name, figure) for figure in re.findall(FIGURE, part) if figure not in page]
+    assert found == []
+
+
+def test_what_is_said_of_a_rival_names_where_it_stands() -> None:
+    text = Path("docs/comparison.md").read_text(encoding="utf-8")
+    named = re.findall(RIVALS, next(line for line in text.splitlines() if line.startswith("| | privacyfunnel")))
+    sources = [line for line in text[text.index("What is said here of others") :].splitlines() if line.startswith("- ")]
+    assert [name for name in named if not any(re.match(f"- .*{name}.*: ", line) for line in sources)] == []
+    page = PAGE.read_text(encoding="utf-8")
+    versions = page[page.index("- **Versions.**") :].split("\n- ")[0]
+    packages = {package.split("==")[0] for name in USED for package in PACKAGES[name]} - {"pandas", "numpy"}
+    assert [
+        package for package in packages if package.lower().replace("-", "") not in versions.lower().replace("-", "")
+    ] == []
+
+
+USED = ("dpmm", "anjana", "anonymeter", "ldp", "pac", "opendp", "qif")
 
 
 def test_the_matrix_has_every_arm_and_no_empty_cell() -> None:
@@ -95,9 +129,7 @@ def case() -> Case:
     return Case("small", Path("unused"), code_frame(pl.DataFrame(rows, schema=["g", "v", "s"], orient="row"), "s"), "v")
 
 
-def test_draws_are_kept_and_as_many_as_fit_into_the_seconds(
-    case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_draws_are_kept(case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
 
     def judge(case: Case, arm: Arm, epsilon: float, seed: int) -> Judgement:
@@ -109,14 +141,73 @@ def test_draws_are_kept_and_as_many_as_fit_into_the_seconds(
 
     monkeypatch.setattr(rivals, "BUILD", tmp_path)
     monkeypatch.setattr(rivals, "judge", judge)
-    arm = Arm("some", "none", _not_called)
-    for draws, seconds in ((1, 5.0), (20, 100.0), (20, 100.0), (20, 40.0)):
-        rivals.run_draws(case, arm, 1.0, draws, seconds)
+    arm = Arm("some", "none", _not_called, most_draws=3)
+    for draws in (1, 2, 2, 20):
+        rivals.run_draws(case, arm, 1.0, draws)
     assert asked == [0, 1, 2]
     for _ in range(2):
-        rivals.run_draws(case, Arm("fails", "none", _not_called), 1.0, 20, 100.0)
+        rivals.run_draws(case, Arm("fails", "none", _not_called), 1.0, 20)
     assert asked == [0, 1, 2, 0]
     assert json.loads((tmp_path / "judged" / "small-fails-1.json").read_text()) == {"failed": "no reason"}
+
+
+def test_the_command_draws_within_its_time_and_says_why_a_figure_is_missing(
+    case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[str, float, int]] = []
+
+    def judge(case: Case, arm: Arm, epsilon: float, seed: int) -> Judgement:
+        asked.append((arm.name, epsilon, seed))
+        if arm.name == "fails":
+            raise RivalError("no reason")
+        answers: dict[str, Any] = dict.fromkeys(field.name for field in fields(Judgement))
+        return Judgement(**{**answers, "one_way": seed, "seconds": 2.0 if arm.name == "quick" else 50.0, "asking": 0.0})
+
+    names = "quick", "slow", "fails", "old"
+    arms = [Arm(name, "none", _not_called, most_draws=4) for name in names]
+    before = {"table": "small", "epsilon": "1", "arm": "old", "promise": "none", "draws": "9", "question": "one_way"}
+    results, failures = tmp_path / "results.csv", tmp_path / "failures.csv"
+    pl.DataFrame([{**before, "mean": "7", "half_width": ""}]).write_csv(results)
+    pl.DataFrame({"table": ["small"], "epsilon": ["2"], "arm": ["old"], "reason": ["too slow"]}).write_csv(failures)
+    monkeypatch.setattr(rivals, "RESULTS", results)
+    monkeypatch.setattr(rivals, "FAILURES", failures)
+    monkeypatch.setattr(rivals, "BUILD", tmp_path)
+    monkeypatch.setattr(rivals, "judge", judge)
+    monkeypatch.setattr(rivals, "all_arms", lambda: iter(arms))
+    monkeypatch.setattr(rivals, "_all_cases", lambda: [case])
+    monkeypatch.setattr(rivals, "write_page", lambda: None)
+    monkeypatch.setattr(rivals, "ProcessPoolExecutor", lambda *_: ThreadPoolExecutor(1))
+    monkeypatch.setattr(rivals, "DRAWING", 78 / 60 / len(os.sched_getaffinity(0)))
+
+    rivals.main(["--minutes", "1", "--only", "i"])  # quick and fails
+    rivals.main(["--minutes", "1", "--only", "slow"])
+    first = [(name, 1.0, 0) for name in ("quick", "fails")]
+    more = [("quick", 1.0, seed) for seed in (1, 2)] + [("quick", at, seed) for at in (0.5, 2.0) for seed in range(3)]
+    last = [("quick", epsilon, 3) for epsilon in (1.0, 0.5, 2.0)]
+    assert asked == [*first, *more, *last, ("slow", 1.0, 0)]
+    lines = [line for line in read_lines(results) if line["question"] == "one_way"]
+    told = [(line["arm"], line["epsilon"], line["draws"], line["mean"]) for line in lines]
+    drawn = [("quick", epsilon, "4", "1.5") for epsilon in ("0.5", "1", "2")]
+    assert sorted(line for line in told if line[0] == "quick") == drawn
+    assert ("old", "1", "9", "7") in told
+    reasons = {(line["arm"], line["epsilon"]): line["reason"] for line in read_lines(failures)}
+    late = {("slow", epsilon): "a draw takes 50 processor seconds" for epsilon in ("0.5", "2")}
+    never = {("old", "0.5"): "it was not drawn", ("old", "2"): "too slow"}
+    undrawn = {("fails", epsilon): "it was not drawn" for epsilon in ("0.5", "2")}
+    assert reasons == {("fails", "1"): "no reason", **late, **never, **undrawn}
+
+
+def test_every_arm_gets_the_same_seconds_and_one_draw_at_least() -> None:
+    costs = {("t", arm, epsilon): (cost, most) for arm, cost, most in ARMS for epsilon in (1.0, 2.0)}
+    draws = rivals.plan_draws(costs, 200.0)
+    assert sum(costs[cell][0] * number for cell, number in draws.items()) <= 200.0
+    assert [draws["t", arm, 1.0] for arm, _, _ in ARMS] == [20, 1, 8, 1]
+    assert [draws["t", arm, 2.0] for arm, _, _ in ARMS] == [20, 1, 4, 0]
+    assert max(rivals.plan_draws(costs, 1e9).values()) == 20
+    assert set(rivals.plan_draws(costs, -1.0).values()) == {0, 1}
+
+
+ARMS = (("quick", 0.1, 20), ("once", 0.1, 1), ("some", 8.0, 20), ("slow", 95.0, 20))
 
 
 def _not_called(case: Case, epsilon: float, seed: int) -> Published:

@@ -168,6 +168,9 @@ def test_the_whole_leak_is_that_of_its_definition() -> None:
         p = np.einsum("sx,sxy->sy", joint.p_sx, given)
         moves = np.abs(np.log(p / p.sum(axis=0) / p.sum(axis=1, keepdims=True))).max(axis=0)
         assert found.quantiles[-1] == pytest.approx(moves.max())
+        apart, secrets = p / p.sum(axis=0) - p.sum(axis=1, keepdims=True), p.sum(axis=1, keepdims=True)
+        measures = {"l": 3, "t": np.abs(apart).sum(axis=0).max() / 2, "beta": (apart / secrets).max()}
+        assert found.others == pytest.approx({**measures, "delta": moves.max()})
         half = min(size for size in moves if p.sum(axis=0)[moves <= size].sum() >= 0.5)
         assert found.quantiles[0] == pytest.approx(half)
         assert found.before == Fraction(int(joint.weights.sum(axis=1).max()), joint.total)

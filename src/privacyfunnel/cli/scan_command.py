@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 ONE = 1.0  # ε, where none is asked for
 COLUMNS = 4  # that a table for choosing shows
-MEASURES = ("t", "delta", "beta")
+MEASURES = {"k": "k", "unique": "alone", "l": "ℓ", "t": "t", "delta": "δ", "beta": "β"}
 MOST_CELLS = 1 << 14  # of a table of counts whose measures are exact fractions
 SHOWN_PAIRS = 5  # of those that break the promise: more are in the JSON
 
@@ -178,18 +178,22 @@ def _detail_lines(found: Scan, wanted: Promise) -> list[str]:
     for look in found.looks:
         share = "" if look.information is None else text_format.format_share(look.information, found.secret_entropy)
         told = _disclosure(found, look.column)
-        others = [] if told is None else [f"{told['k']:,}", str(told["l"]), *(f"{told[n]:.3g}" for n in MEASURES)]
+        others = [""] * len(MEASURES) if told is None else [_format_measure(told[name]) for name in MEASURES]
         epsilons = [text_format.format_epsilon(each) for each in (look.lip, look.ldp)]
-        rows.append([look.column, *epsilons, share, *(others or [""] * (2 + len(MEASURES)))])
+        rows.append([look.column, *epsilons, share, *others])
     return [
         "",
-        text_format.format_table(["column", "LIP ε", "LDP ε", "average", "k", "ℓ", "t", "δ", "β"], rows, "<" + ">" * 8),
-        "average: I(S;X) as a share of H(S). k-anonymity, ℓ-diversity, t-closeness, δ-disclosure and β-likeness are",
-        "those of the column unchanged.",
+        text_format.format_table(["column", "LIP ε", "LDP ε", "average", *MEASURES.values()], rows, "<" + ">" * 9),
+        "average: I(S;X) as a share of H(S). k-anonymity, records alone with their value, ℓ-diversity, t-closeness,",
+        "δ-disclosure and β-likeness are those of the column unchanged.",
         *([found.rare_alone.text] if found.rare_alone is not None else []),
         f"{wanted.name} ε = {text_format.format_epsilon(wanted.epsilon)}: "
         f"{meaning(wanted, wanted.epsilon, ' & '.join(found.secret))}.",
     ]
+
+
+def _format_measure(size: float) -> str:
+    return f"{size:,}" if isinstance(size, int) else f"{size:.3g}"
 
 
 def _disclosure(found: Scan, column: str) -> dict[str, float] | None:
@@ -199,14 +203,7 @@ def _disclosure(found: Scan, column: str) -> dict[str, float] | None:
     joint = found.joints.get(column)
     if joint is None or joint.weights.size > MOST_CELLS:
         return None
-    told = measure_disclosure(joint.weights)
-    return {
-        "k": told.k,
-        "l": told.distinct_secrets,
-        "t": float(told.t_closeness),
-        "delta": told.delta_disclosure,
-        "beta": float(told.beta_likeness),
-    }
+    return measure_disclosure(joint.weights).to_dict()
 
 
 def _conclusions(found: Scan, wanted: Promise, safe: set[str], safe_in_bins: set[str]) -> list[str]:

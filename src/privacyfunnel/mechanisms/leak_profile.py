@@ -11,7 +11,8 @@ integer. From it follow, as fractions:
   :math:`1 - \max_{s, s'} TV(P(\cdot|s), P(\cdot|s'))`, at an even prior on two values;
 - the trade-off between these two values (f-DP): whoever takes s for s' with a chance of at most α takes s' for s with a
   chance of at least f(α). By Neyman and Pearson f is the polygon through sums over outputs in the order of their
-  likelihood ratio.
+  likelihood ratio;
+- what other tools call it (δ-disclosure, β-likeness, t-closeness, ℓ-diversity), every output being a class.
 """
 
 from __future__ import annotations
@@ -25,9 +26,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privacyfunnel.formatting import format_factor, format_percent, format_places
+from privacyfunnel.formatting import finite_or_none, format_factor, format_percent, format_places
 from privacyfunnel.mechanisms.exact_arithmetic import log_above
 from privacyfunnel.mechanisms.mechanism import Mechanism
+from privacyfunnel.model.disclosure_models import measure_disclosure
 from privacyfunnel.model.each_secret import split_columns
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
@@ -47,6 +49,7 @@ class LeakProfile:
     security: Fraction  # Bayes security, over all priors
     pair: tuple[str, str]  # the two values that are told apart best
     trade_off: tuple[tuple[Fraction, Fraction], ...]  # (α, f(α)) at the corners, α rising
+    others: dict[str, float]  # measures of other tools, an output being a class; records of a class are not known
 
     @property
     def spread(self) -> str:
@@ -61,9 +64,11 @@ class LeakProfile:
         """All of it in a sentence, rounded outwards."""
         guess = f"{format_percent(float(self.before))} of cases before and {format_percent(float(self.after), up=True)}"
         security = format_places(float(self.security), 3, down=True)
+        delta, beta, t = (format_places(float(self.others[name]), 3, up=True) for name in ("delta", "beta", "t"))
         return (
             f"{self.spread}; the best guess is right in {guess} after; Bayes security {security} ({self.pair[0]} "
-            f"against {self.pair[1]})"
+            f"against {self.pair[1]}); other tools call it δ-disclosure {delta}, β-likeness {beta}, t-closeness {t}, "
+            f"ℓ-diversity {self.others['l']}"
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -77,6 +82,7 @@ class LeakProfile:
             "bayes_security": float(self.security),
             "pair": list(self.pair),
             "trade_off": [[float(alpha), float(beta)] for alpha, beta in self.trade_off],
+            "classes": {name: finite_or_none(size) for name, size in self.others.items()},
         }
 
 
@@ -109,10 +115,9 @@ def _output_masses(numerators: NDArray[Any], joint: Joint, sees_secret: bool) ->
 def _profile(name: str, labels: Sequence[str], masses: NDArray[Any]) -> LeakProfile:
     rows, columns, total = masses.sum(axis=1), masses.sum(axis=0), int(masses.sum())
     leaks = []
-    for y, mass in enumerate(columns):  # P(s|y) / P(s) = M total / (row × column)
-        above = max(Fraction(int(m) * total, int(r) * int(mass)) for m, r in zip(masses[:, y], rows, strict=True))
-        least = min(Fraction(int(m) * total, int(r) * int(mass)) for m, r in zip(masses[:, y], rows, strict=True))
-        leaks.append((None if least == 0 else max(above, 1 / least), int(mass)))
+    for column, mass in zip(masses.T, columns, strict=True):  # P(s|y) / P(s) = M total / (row × column)
+        moves = [Fraction(int(m) * total, int(r) * int(mass)) for m, r in zip(column, rows, strict=True)]
+        leaks.append((max(*moves, 1 / min(moves)) if min(moves) else None, int(mass)))
     leaks.sort(key=lambda leak: (leak[0] is None, leak[0] or 0))
     reached = np.cumsum(np.array([mass for _, mass in leaks], dtype=object))
     ratios = [leaks[next(i for i, mass in enumerate(reached) if mass >= share * total)][0] for share in PEOPLE]
@@ -128,6 +133,7 @@ def _profile(name: str, labels: Sequence[str], masses: NDArray[Any]) -> LeakProf
         min(alpha + beta for alpha, beta in curve),  # 1 − TV
         (labels[s], labels[t]),
         curve,
+        {name: size for name, size in measure_disclosure(masses).to_dict().items() if name not in ("k", "unique")},
     )
 
 

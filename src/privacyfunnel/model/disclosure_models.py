@@ -30,13 +30,17 @@ class DisclosureMeasures:
     k: int  # records of the smallest class
     unique: int  # records that are the only one of their class
     distinct_secrets: int  # ℓ: different secrets in the class that has the fewest
-    entropy_diversity: float  # ℓ of entropy ℓ-diversity: e^H(S | y) of the class with the least
     t_closeness: Fraction  # with equal distances: total variation
     delta_disclosure: float  # in nats; infinite where a class rules out a secret
     beta_likeness: Fraction
     likeliest_secret: Fraction  # the largest p(s | y): how sure somebody can become
     bayes_vulnerability: Fraction  # the chance of naming the secret right from the output
     maximal_leakage: float  # ln Σ_y max_s p(y | s)
+
+    def to_dict(self) -> dict[str, float]:
+        """As other tools name them; k and unique make sense where counts are records."""
+        told = {"k": self.k, "unique": self.unique, "l": self.distinct_secrets}
+        return {**told, "t": float(self.t_closeness), "delta": self.delta_disclosure, "beta": float(self.beta_likeness)}
 
 
 def measure_disclosure(counts: IntArray) -> DisclosureMeasures:
@@ -63,12 +67,10 @@ def measure_disclosure(counts: IntArray) -> DisclosureMeasures:
     weights = np.array([Fraction(int(of), rows) for of in classes], dtype=object)
     least, largest = min(ratios.ravel()), max(ratios.ravel())
     delta = math.inf if least == 0 else max(math.log(largest), -math.log(least))
-    entropies = [-sum(float(share) * math.log(share) for share in column if share) for column in posteriors.T]
     return DisclosureMeasures(
         k=int(min(classes)),
         unique=int((classes == 1).sum()),
         distinct_secrets=int((table > 0).sum(axis=0).min()),
-        entropy_diversity=math.exp(min(entropies)),
         t_closeness=max((abs(column - shares).sum() / 2 for column in posteriors.T), default=Fraction(0)),
         delta_disclosure=delta,
         beta_likeness=largest - 1,

@@ -408,11 +408,3 @@ class PopulationPromise(ExtendedPromise, named=False):
         rule, promise = self.people.rule, self.promise
         each = rule.events(lambda groups: promise.group_pairs(groups, joint.m, sees_secret), joint, sees_secret)
         return sum(events.share_count for events in each)
-
-    def secret_leakages(self, joint: Joint, protocol: Comparable) -> tuple[float, ...]:
-        """The ε of the population for each secret by itself, however few rows it has, by sets of their own."""
-        each = self.people.rule.without_pooling()
-        sets = each.credal_sets(
-            lambda c: self.promise.group_pairs(c, joint.m, protocol.sees_secret), joint, protocol.sees_secret
-        )
-        return tuple(protocol.worst_credal_leak(sets.select_secret(s)).epsilon for s in range(joint.c))
