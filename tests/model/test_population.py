@@ -1,7 +1,6 @@
 """Promises for the people that a table is a sample of: sets of priors, and what protocols leak over them."""
 
 import math
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -106,13 +105,11 @@ def test_rare_secrets_are_promised_together_with_the_next_until_they_are_not_rar
     assert SampleRule(Fraction(19, 20), rare=0).groups(joint).sum(axis=1).tolist() == [1, 1, 1, 1]
 
 
-def leakage_alone(promise: Promise, secret: int, joint: Joint, protocol: Protocol) -> float:
+def leakage_alone(promise: Promise, secret: int, joint: Joint, protocol: Any) -> float:
     """The ε of the population for one secret by itself, however few rows it has, by sets of their own."""
     rule = SampleRule(Fraction(19, 20), rare=0)
     sets = rule.credal_sets(lambda c: promise.group_pairs(c, joint.m, False), joint, False)
-    alone = sets.secrets[:, secret] & (sets.secrets.sum(axis=1) == 1)
-    mine = alone[sets.pairs[:, 0]]
-    return protocol.worst_credal_leak(replace(sets, pairs=sets.pairs[mine], share=sets.share[mine])).epsilon
+    return float(protocol.worst_credal_leak(sets.select_secret(secret)).epsilon)
 
 
 def test_each_rare_secret_is_still_kept_on_the_table() -> None:

@@ -20,7 +20,7 @@ both largest at the least share (docs/theory.md, Theorem 45).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from typing import Protocol as Shape
 
@@ -69,6 +69,13 @@ class CredalSets:
             pairs=np.concatenate([part.pairs + start for part, start in zip(parts, first, strict=True)]),
             share=np.concatenate([part.share for part in parts]),
         )
+
+    def select_secret(self, secret: int) -> CredalSets:
+        """Those pairs alone whose E is this secret, or whose F is where two are compared with each other."""
+        alone = self.secrets[:, secret] & (self.secrets.sum(axis=1) == 1)
+        e, f = self.pairs.T
+        mine = alone[e] | (alone[f] & (self.share == 0))
+        return replace(self, pairs=self.pairs[mine], share=self.share[mine])
 
     # -- worst members -----------------------------------------------------------------------------------------
 

@@ -159,6 +159,10 @@ class NoisySampleRule:
         """The rule that a file states."""
         return cls(NoisyCounts.from_json(content["design"], int(content["rows"])), confidence, rare)
 
+    def without_pooling(self) -> NoisySampleRule:
+        """The same rule, with no secret too rare."""
+        return replace(self, rare=0)
+
     def groups(self, joint: Joint) -> BoolArray:
         """Which secrets are promised together, groups × secrets, by their noisy numbers of rows."""
         totals = np.maximum(self.counts.totals, 0)

@@ -206,6 +206,9 @@ class CredalRule(Shape):
     def to_json(self) -> dict[str, Any]:
         """What a file says beside confidence and rarity."""
 
+    def without_pooling(self) -> CredalRule:
+        """The same rule, with no secret too rare."""
+
     def groups(self, joint: Joint) -> BoolArray:
         """Which secrets are promised together, groups × secrets."""
 
@@ -277,6 +280,10 @@ class SampleRule:
     def cover_anything_else(self, covers: bool = True) -> SampleRule:
         """The same rule, where people may have a value that no row has, or may not."""
         return replace(self, anything_else=covers)
+
+    def without_pooling(self) -> SampleRule:
+        """The same rule, with no secret too rare."""
+        return replace(self, rare=0)
 
     def groups(self, joint: Joint) -> BoolArray:
         """Which of the seen secrets are in one group, groups × secrets: the pool first, then the common ones.
