@@ -17,6 +17,7 @@ them (Theorem 78).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -31,6 +32,12 @@ from privacyfunnel.model.comparisons import Comparisons, check_comparison_size, 
 from privacyfunnel.model.constraints import LinearConstraints
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promise_base import ExtendedPromise, Promise, inner
+
+
+def most_information(limit: float) -> float:
+    """The most nats that an output can tell of the value: m − 1 − ln m with m = A / (1 − e^−A) (Theorem 77a)."""
+    m = limit / -math.expm1(-limit)
+    return m - 1.0 - math.log(m)
 
 
 @dataclass(frozen=True)

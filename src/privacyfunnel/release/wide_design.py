@@ -107,14 +107,11 @@ class FittedWideModel:
         if not isinstance(self.model, WideEachModel):
             joint = Joint.from_contingency(self.contingency)
             return merge_secrets(joint, self.model.group_of(joint.secrets))
-        each = {
-            column: Joint.from_contingency(self.contingency.select_secret(j))
-            for j, column in enumerate(self.contingency.secret.columns)
-        }
-        parts = self.model.parts
-        return stack_joints(
-            {column: merge_secrets(one, parts[column].group_of(one.secrets)) for column, one in each.items()}
-        )
+        joints = {}
+        for j, (column, part) in enumerate(self.model.parts.items()):
+            one = Joint.from_contingency(self.contingency.select_secret(j))
+            joints[column] = merge_secrets(one, part.group_of(one.secrets))
+        return stack_joints(joints)
 
     @cached_property
     def qualities(self) -> dict[str, ModelQuality]:

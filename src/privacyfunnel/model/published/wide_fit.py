@@ -193,12 +193,7 @@ class FewRowsError(Exception):
 
 
 def _show_column(
-    attribute: Attribute,
-    found: BoolArray,
-    noisy: IntArray,
-    whole: tuple[IntArray, float],
-    variance: float,
-    given: str,
+    attribute: Attribute, found: BoolArray, noisy: IntArray, whole: tuple[IntArray, float], variance: float, given: str
 ) -> tuple[FoundColumn, IntArray]:
     """The labels that a column publishes, and its counts by these.
 
