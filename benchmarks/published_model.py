@@ -9,7 +9,7 @@ many numbers as the records have codes, which only looks them up.
 
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -21,18 +21,10 @@ from rich.console import Console
 from rich.table import Table
 
 from privacyfunnel.model.joint import Attribute
-from privacyfunnel.model.published.measurement import (
-    CodedTable,
-    Edge,
-    NoisePlan,
-    TreeMeasurement,
-    add_noise,
-    measure_edges,
-    refuse_circles,
-)
+from privacyfunnel.model.published.measurement import CodedTable, NoisePlan, TreeMeasurement, add_noise, measure_edges
 from privacyfunnel.model.published.model_quality import measure_quality
 from privacyfunnel.model.published.noise import NoiseSource, OwnNoise
-from privacyfunnel.model.published.tree_fit import Label, smooth_tree, tabulate_zeros
+from privacyfunnel.model.published.tree_fit import smooth_tree
 from privacyfunnel.model.published.tree_model import TreeModel
 from privacyfunnel.tables.readers.adult import write_adult_csv
 
@@ -77,30 +69,17 @@ def code_frame(frame: pl.DataFrame, secret: str) -> CodedTable:
     return CodedTable(attributes[secret], tuple(attributes[name] for name in others), columns[secret][1], codes)
 
 
-def measure_tree(
-    table: CodedTable, epsilon: Fraction, source: Callable[[Fraction], NoiseSource], fixed: Sequence[Edge] = ()
-) -> TreeMeasurement:
-    """Measure a table with noise from this source; `fixed` are edges that public knowledge asks for."""
-    refuse_circles(len(table.attributes), fixed)  # before any noise is drawn
-    plan = NoisePlan.divide(epsilon, table.rows, len(table.attributes), len(fixed))
+def measure_tree(table: CodedTable, epsilon: Fraction, source: Callable[[Fraction], NoiseSource]) -> TreeMeasurement:
+    """Measure a table whose labels are given with noise from this source."""
+    plan = NoisePlan.divide(epsilon, table.rows, len(table.attributes))
     noise = source(plan.rate)
     pairs = tuple(add_noise(table.count([j], by_secret=True), noise) for j in range(len(table.attributes)))
-    return measure_edges(table, pairs, plan, epsilon, source, fixed)
+    return measure_edges(table, pairs, plan, epsilon, source)
 
 
-def fit_tree_model(
-    table: CodedTable,
-    epsilon: Fraction,
-    source: Callable[[Fraction], NoiseSource],
-    zeros: Sequence[tuple[Label, Label]] = (),
-) -> TreeModel:
-    """An ε_c-differentially private model of a table, in which the pairs of labels in `zeros` never occur together.
-
-    Two columns that have an impossible combination are always made parent and child, which the tree must allow.
-    """
-    impossible = tabulate_zeros(table.attributes, zeros)
-    seen = measure_tree(table, epsilon, source, tuple(impossible))
-    return smooth_tree(seen, table.secret, table.attributes, impossible)
+def fit_tree_model(table: CodedTable, epsilon: Fraction, source: Callable[[Fraction], NoiseSource]) -> TreeModel:
+    """An ε_c-differentially private model of a table."""
+    return smooth_tree(measure_tree(table, epsilon, source), table.secret, table.attributes)
 
 
 def print_quality(frame: pl.DataFrame, secrets: tuple[str, ...]) -> None:

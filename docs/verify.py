@@ -172,7 +172,8 @@ def synthetic_likelihoods(content, combos):
         ratios = float_ratios(model, x)
         features = [math.floor(r / (1.0 + r) * 4096) for r in ratios]
         near = [sum(p * (2 * f - p) for p, f in zip(at, features, strict=True)) for at in law["prototypes"]]
-        classes.append(near.index(max(near)))
+        strange = any(all(p in (-1, at) for p, at in zip(z, x, strict=True)) for z in law.get("impossible", ()))
+        classes.append(len(near) - 1 if strange else near.index(max(near)))
         stay.append(Fraction(kept(content, ratios, classes[-1]), 2**63))
     alpha = law["acceptance"]
     mean = [sum((row[k] * p for k, p in zip(classes, total, strict=True)), Fraction(0)) for row in alpha]

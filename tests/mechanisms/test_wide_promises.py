@@ -173,7 +173,7 @@ def test_one_sided_graded_and_named_promises_are_kept_in_fractions(promise: Prom
 def test_what_these_records_cannot_promise_is_refused_with_what_to_do() -> None:
     model = several_model(1)
     for promise, asked in (
-        (RobustPromise(Each(1.0), OddsRange.parse("1.5")), "Leave robust"),
+        (RobustPromise(Each(1.0), OddsRange.parse("1.5")), "Promise one of them"),
         (InteriorPML(1.0, 0.1), "Promise one of them"),
         (ComposablePromise(LIP(1.0), 2.0), "Promise one of them"),
     ):

@@ -33,7 +33,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacyfunnel.arrays import FloatArray, IntArray
-from privacyfunnel.errors import DistributionError
 from privacyfunnel.mechanisms.decoy_slacks import acceptance_rates, can_list
 from privacyfunnel.mechanisms.likely_records import simulate_codes
 from privacyfunnel.mechanisms.real_or_synthetic import KEEP_BITS, RealOrSynthetic
@@ -41,14 +40,6 @@ from privacyfunnel.mechanisms.sampling import KeyStream
 from privacyfunnel.model.published.tree_model import UNIT, CodeArray
 
 MOST_LISTED = 1 << 16  # combinations that are decoys one by one; of more, as many are drawn as were asked for
-
-
-@dataclass(frozen=True, slots=True)
-class SumEstimate:
-    """A sum over the original records."""
-
-    value: float
-    standard_error: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,17 +124,6 @@ class WeightedRelease:
         added = rates.T @ np.linalg.solve(np.eye(k) + self._replaced[:, None] * rates.T, seen)
         return -added[self.decoys.classes] * self.decoys.weights * self.shares
 
-    def estimate_sum(self, of_rows: FloatArray, of_decoys: FloatArray) -> SumEstimate:
-        """The sum of a function over the original rows, given its values at published rows and at decoys."""
-        if len(of_rows) != len(self.rows.keep) or len(of_decoys) != len(self.shares):
-            raise DistributionError(
-                f"A function must be known at {len(self.rows.keep):,} rows and {len(self.shares):,} decoys; it is at "
-                f"{len(of_rows):,} and {len(of_decoys):,}."
-            )
-        found = self.contributions(of_rows, of_decoys)
-        squares = self.contributions(of_rows**2, of_decoys**2)
-        return SumEstimate(float(found.sum()), math.sqrt(max(float((found**2).sum() - squares.sum()), 0.0)))
-
     def estimate_counts(self, of_rows: IntArray, of_decoys: IntArray, cells: int) -> tuple[FloatArray, FloatArray]:
         """How many original rows are in each cell, and the variance of that, given the cells of rows and decoys.
 
@@ -182,7 +162,7 @@ def draw_decoys(mechanism: RealOrSynthetic, stream: KeyStream, number: int) -> t
     """Public records and their shares under p̃: all combinations where they are few, else so many that were drawn."""
     model = mechanism.model
     if not can_list(model, MOST_LISTED):
-        return simulate_codes(model, stream, number), np.full(number, 1.0 / number)
+        return _drop_impossible(mechanism, simulate_codes(model, stream, number), np.full(number, 1.0 / number))
     shape = tuple(len(attribute.labels) for attribute in model.attributes)
     codes = np.stack(np.unravel_index(np.arange(math.prod(shape)), shape), axis=1).astype(np.int32)
     shares = np.zeros(len(codes))
@@ -191,4 +171,11 @@ def draw_decoys(mechanism: RealOrSynthetic, stream: KeyStream, number: int) -> t
         for j, (parent, table) in enumerate(zip(model.parents, model.tables, strict=True)):
             likelihood *= table[s, 0 if parent is None else codes[:, parent], codes[:, j]] / UNIT
         shares += likelihood
-    return codes[shares > 0], shares[shares > 0]
+    return _drop_impossible(mechanism, codes[shares > 0], shares[shares > 0])
+
+
+def _drop_impossible(mechanism: RealOrSynthetic, codes: CodeArray, shares: FloatArray) -> tuple[CodeArray, FloatArray]:
+    if mechanism.impossible is None:
+        return codes, shares
+    possible = ~mechanism.impossible.match(codes)
+    return codes[possible], shares[possible]

@@ -232,6 +232,11 @@ def count_table(table: Table, spec: ReleaseSpec) -> Encoding:
     ids = make_row_ids(spec.row_id, table.columns)
     secret, publish, keep = spec.secret, spec.publish, spec.read_columns
     wide = spec.publishes_model and is_wide(spec)
+    if spec.impossible_combinations and not wide:
+        raise ParameterError(
+            "The domain file names impossible combinations, which real or synthetic records alone avoid; something "
+            f"else was asked for. Take them out of it, or use {hint('method', 'auto')}."
+        )
     if spec.domain_file is not None:
         found = spec.domain_file.encode(table, secret=secret, publish=publish, keep=keep, ids=ids, unlisted=wide)
     else:

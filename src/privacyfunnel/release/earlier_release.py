@@ -92,21 +92,16 @@ class EarlierRelease:
             file = path.parent.parent / OWNER / LINKS
             links = pl.concat(list((table := open_table(file)).batches(table.columns))) if file.is_file() else None
         _check_followable(sealed, name)
-        if links is None:
+        numbers = [links[at].cast(pl.Int64, strict=False) for at in (BACK, OUTPUT) if links is not None and at in links]
+        if links is None or len(numbers) < 2 or any(column.null_count() for column in numbers):
             raise ParameterError(
                 f"What was published of whom must be known to make a release after {name}; its owner's folder has no "
-                f"{LINKS}. Make that release with {hint('row_id', 'COLUMN')}, and name the folder as it was written."
+                f"{LINKS}, or an altered one. Make that release with {hint('row_id', 'COLUMN')}, and name its folder."
             )
         certify_at_model(sealed, "Nothing was made after it.")
         model = sealed.model
         files = (*(model.files if isinstance(model, AfterModel) else ()), protocol_digest(text))
         row_id = links.columns[0]
-        numbers = [links[at].cast(pl.Int64, strict=False) for at in (BACK, OUTPUT) if at in links.columns]
-        if len(numbers) < 2 or any(column.null_count() for column in numbers):
-            raise ParameterError(
-                f"{LINKS} of {name} must have numbers in '{BACK}' and '{OUTPUT}' for every id; it has not. Name the "
-                "folder as it was written."
-            )
         kept = pl.DataFrame([id_texts(links[row_id]).alias(ID), *numbers])
         return cls(sealed, kept, row_id, files, name)
 

@@ -29,15 +29,15 @@ from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.input_domain import Domain
 from privacyfunnel.mechanisms.real_or_synthetic import compare_secrets, reveal_known
 from privacyfunnel.mechanisms.sealing import SealedProtocol
-from privacyfunnel.model.each_secret import stack_joints
+from privacyfunnel.model.each_secret import APART, stack_joints
 from privacyfunnel.model.joint import Attribute, Joint, merge_secrets
 from privacyfunnel.model.promises import Promise
+from privacyfunnel.model.published.impossible import ImpossibleRecords
 from privacyfunnel.model.published.measurement import MOST_LABELS, CodedTable
 from privacyfunnel.model.published.model_quality import ModelQuality, measure_quality
 from privacyfunnel.model.published.noise import NoNoise
 from privacyfunnel.model.published.noisy_counts import check_design_epsilon
 from privacyfunnel.model.published.table_model import PublishedModel
-from privacyfunnel.model.published.tree_fit import check_zeros, tabulate_zeros
 from privacyfunnel.model.published.tree_model import check_known
 from privacyfunnel.model.published.wide_fit import (
     BINNED,
@@ -76,7 +76,7 @@ def is_wide(spec: ReleaseSpec) -> bool:
     """
     if spec.method not in (AUTO, REAL_OR_SYNTHETIC):
         return False
-    if spec.method == REAL_OR_SYNTHETIC or spec.zeros is not None or spec.model_table is not None or spec.known:
+    if spec.method == REAL_OR_SYNTHETIC or spec.impossible_combinations or spec.model_table is not None or spec.known:
         return True
     if spec.domain is None and len(spec.publish) <= MOST_LISTED_COLUMNS:
         return False
@@ -100,6 +100,7 @@ class FittedWideModel:
     fit: WideFit
     coded: CodedTable  # by the labels of the tree: the owner's own
     promise: Promise
+    impossible: ImpossibleRecords | None = None
 
     @cached_property
     def joint(self) -> Joint:
@@ -114,32 +115,18 @@ class FittedWideModel:
         return stack_joints(joints)
 
     @cached_property
-    def qualities(self) -> dict[str, ModelQuality]:
-        """How well the tree describes the table, by secret: the owner's own."""
-        tree, start = self.model.tree, 0
-        if not isinstance(self.model, WideEachModel):
-            return {tree.secret.name: measure_quality(tree, self.coded)}
-        found = {}
-        for column, part in self.model.parts.items():
-            mine = slice(start, start + len(part.groups))
-            rows = np.flatnonzero((mine.start <= self.coded.secrets) & (self.coded.secrets < mine.stop))
-            one = tree.select_secrets(mine)
-            table = CodedTable(one.secret, tree.attributes, self.coded.secrets[rows] - start, self.coded.codes[rows])
-            found[column], start = measure_quality(one, table), mine.stop
-        return found
+    def quality(self) -> ModelQuality:
+        """How well the tree describes the table: the owner's own."""
+        return measure_quality(self.model.tree, self.coded)
 
     @property
     def quality_statement(self) -> str:
         """The same in words."""
-        guesses = [
-            f"{secret} with a loss of {found.log_loss:.3f} nats a row (shares alone {found.base:.3f}, a classifier "
-            f"without noise {found.naive_bayes:.3f})"
-            for secret, found in self.qualities.items()
-        ]
-        found = next(iter(self.qualities.values()))
+        found, secret = self.quality, self.model.tree.secret.name.replace(APART, " or ")
         named = f"; a value needs about {self.fit.few:,} rows to be named" if self.fit.few else ""
         return (
-            f"the published model guesses {' and '.join(guesses)}; its shares are off by "
+            f"the published model guesses {secret} with a loss of {found.log_loss:.3f} nats a row (shares alone "
+            f"{found.base:.3f}, a classifier without noise {found.naive_bayes:.3f}); its shares are off by "
             f"{100 * found.one_way:.2f} points, its tables of two columns by {100 * found.two_way:.1f} % (each count "
             f"has noise of ±{1.96 * self.fit.noise:,.0f} rows, which grows with the columns and secrets){named}"
         )
@@ -147,18 +134,16 @@ class FittedWideModel:
     @property
     def warning(self) -> str:
         """That the model is too poor for its ε, or that rows have what it rules out, where it is so."""
-        ruled_out = int((~np.isfinite(self.model.tree.ratios(self.coded.codes)[:, 0])).sum())
+        ruled_out = 0 if self.impossible is None else int(self.impossible.match(self.coded.codes).sum())
         if ruled_out:
             return (
                 f"{ruled_out:,} rows have a combination that {hint('zeros')} calls impossible: they are always "
                 "replaced, and no estimate counts them. Correct the rows, or that file"
             )
-        poor = [secret for secret, found in self.qualities.items() if found.is_too_poor]
-        if not poor:
+        if not self.quality.is_too_poor:
             return ""
-        which = "the secret" if len(self.qualities) == 1 else " and ".join(poor)
         return (
-            f"the published model guesses {which} no better than its shares do: whoever knows the real relation is "
+            "the published model guesses the secret no better than its shares do: whoever knows the real relation is "
             f"not covered. More rows or a larger {hint('epsilon')} help, and so do fewer columns"
         )
 
@@ -191,9 +176,7 @@ def check_wide(table: Contingency, spec: ReleaseSpec) -> None:
     attributes = [Attribute(coding.column, coding.labels) for coding in codings]
     named = [at for at in attributes if at.name in spec.known]
     check_known(named, 2 * math.prod(len(at.labels) if at.name in given else 1 for at in named))
-    check_zeros(attributes, spec.impossible_pairs)
-    if spec.domain_file is not None:
-        tabulate_zeros(attributes, spec.impossible_pairs)
+    ImpossibleRecords.find(attributes, spec.impossible_combinations)
 
 
 def fit_wide(table: Contingency, spec: ReleaseSpec) -> FittedWideModel:
@@ -222,7 +205,7 @@ def fit_wide(table: Contingency, spec: ReleaseSpec) -> FittedWideModel:
     each = [_secret_attribute(table.select_secret(j)) for j in range(secrets)] if promise.by_column else []
     known = secrets_given, kinds
     try:
-        fit = fit_wide_model(measured, spent, total, source, known, spec.impossible_pairs, spec.known, each)
+        fit = fit_wide_model(measured, spent, total, source, known, spec.known, each)
     except FewRowsError as error:
         hidden = [] if given else [name for name in error.columns if name not in spec.public_labels]
         raise _few_rows_error(str(error), rows, total, hidden, error.needed) from None
@@ -237,7 +220,9 @@ def fit_wide(table: Contingency, spec: ReleaseSpec) -> FittedWideModel:
         refuse_merged(promise, model.groups)
     shown = _recode(table, fit.columns)
     left = promise.reduce(epsilon, fit.tree.secret.labels)
-    return FittedWideModel(shown, model, fit, fit.recode(coded), left)
+    impossible = ImpossibleRecords.find(fit.tree.attributes, spec.impossible_combinations)
+    beside = impossible if len(impossible.patterns) else None
+    return FittedWideModel(shown, model, fit, fit.recode(coded), left, beside)
 
 
 def _read_model_table(spec: ReleaseSpec) -> CodedTable:
@@ -252,7 +237,8 @@ def _read_model_table(spec: ReleaseSpec) -> CodedTable:
 
 def seal_wide(fitted: FittedWideModel) -> tuple[SealedProtocol, WideDesign]:
     """The mechanism for a tree, its slacks proved, and what it keeps."""
-    found = design_real_or_synthetic(reveal_known(fitted.model.tree, fitted.promise), fitted.promise)
+    tree = reveal_known(fitted.model.tree, fitted.promise)
+    found = design_real_or_synthetic(tree, fitted.promise, impossible=fitted.impossible)
     told = measure_information(found.mechanism)
     attributes = fitted.model.tree.attributes
     sealed = SealedProtocol(

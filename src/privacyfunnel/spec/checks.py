@@ -155,10 +155,10 @@ def check_robust(spec: Spec) -> None:
             raise ColumnError(
                 f"{hint('known')} names column '{unpublished[0]}', which is not published. Publish it, or leave it out."
             )
-        if not spec.publishes_model or spec.robust is not None or spec.method not in (None, "auto", SYNTHETIC):
+        if not spec.publishes_model or spec.method not in (None, "auto", SYNTHETIC):
             raise ParameterError(
-                f"{hint('known')} is for real or synthetic records under a published model, and does not go with "
-                f"{hint('robust')}; something else was asked for. Leave that out, or {hint('known')}."
+                f"{hint('known')} is for real or synthetic records under a published model; something else was asked "
+                f"for. Leave that out, or {hint('known')}."
             )
     if spec.robust is None:
         return

@@ -137,12 +137,6 @@ class TreeModel:
         named = tuple(f"{label} · {number}" for label in self.secret.labels for number in range(size))
         return TreeModel(Attribute(self.secret.name, named), self.attributes, shares, self.parents, tuple(tables))
 
-    def select_secrets(self, some: slice) -> TreeModel:
-        """The model given that the secret is one of some."""
-        secret = Attribute(self.secret.name, self.secret.labels[some])
-        shares = round_to_unit(self.shares[some].astype(np.float64))
-        return TreeModel(secret, self.attributes, shares, self.parents, tuple(table[some] for table in self.tables))
-
     # -- ratios ------------------------------------------------------------------------------------------------
 
     def ratios(self, codes: NDArray[np.integer[Any]]) -> FloatArray:

@@ -8,9 +8,7 @@ r"""A tree model whose labels are found through the noise of its own tables, unl
 
 Labels that one person alone brings about pass up to two tests a column and one of the secret, each with probability
 λ = δ / (2m + 1)(1 + e^ε) at most; but for that everything is ε_c-differentially private (docs/theory.md, Theorem 68).
-
-Of k secrets the values stand one below the other, and a person is in k rows of the table that is measured, each with
-ε_c / k; they pass up to k + m(k + 1) tests, and are k times in the sum of a label (Theorem 83).
+Of k secrets a person is in k rows, measured with ε_c / k each, and passes up to k + m(k + 1) tests (Theorem 83).
 """
 
 from __future__ import annotations
@@ -19,7 +17,8 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,14 +27,7 @@ from privacyfunnel.model.joint import Attribute
 from privacyfunnel.model.published.measurement import CodedTable, NoisePlan, TreeMeasurement, add_noise, measure_edges
 from privacyfunnel.model.published.noise import NoiseSource, noise_variance
 from privacyfunnel.model.published.table_model import DELTA, TESTS, LabelTests, few_rows, name_groups, pool_secrets
-from privacyfunnel.model.published.tree_fit import (
-    Label,
-    Zeros,
-    check_zeros,
-    published_zeros,
-    smooth_tree,
-    tabulate_zeros,
-)
+from privacyfunnel.model.published.tree_fit import smooth_tree
 from privacyfunnel.model.published.tree_model import TreeModel
 from privacyfunnel.model.published.wide_model import stack_values
 from privacyfunnel.names import OTHER, unique_label
@@ -93,23 +85,21 @@ def fit_wide_model(
     total: Fraction,
     source: Callable[[Fraction], NoiseSource],
     given: tuple[bool, Sequence[str]],
-    zeros: Sequence[tuple[Label, Label]] = (),
     known: Sequence[str] = (),
     secrets: Sequence[Attribute] = (),
 ) -> WideFit:
     """The model of a table for ε_c out of the whole ε.
 
     `given` says whether all labels of the secret are public, and of each column whether they are `GIVEN`, `BINNED` (the
-    last is that of a missing number, of which it is not known whether any occurs), or to be `FOUND`. Pairs of labels in
-    `zeros` never occur together, as far as both are published; their columns are made parent and child. Columns that
-    are `known` come before all others in their tree, one after the other. Of several `secrets` the table has the rows
-    once for each (`stack_tables`).
+    last is that of a missing number, of which it is not known whether any occurs), or to be `FOUND`. Columns that are
+    `known` come before all others in their tree, one after the other. Of several `secrets` the table has
+    the rows once for each (`stack_tables`).
     """
     secrets = secrets or [table.secret]
     k = len(secrets)
     m, n = len(table.attributes), table.rows // k
     first = tuple(next(j for j, at in enumerate(table.attributes) if at.name == name) for name in known)
-    fixed = check_zeros(table.attributes, zeros, first)
+    fixed = tuple((min(i, j), max(i, j)) for i, j in pairwise(first))
     plan = NoisePlan.divide(epsilon / k, n, m, len(fixed), totals=1)
     noise = source(plan.rate)
     variance, few = noise_variance(noise.rate), k * few_rows(n)  # of the rows of all secrets
@@ -137,16 +127,14 @@ def fit_wide_model(
         raise FewRowsError(why, empty, needed)
     attributes = tuple(Attribute(at.name, col.labels) for at, col in zip(table.attributes, columns, strict=True))
     coded = _recode(table, groups.of_secret, secret, columns, attributes)
-    impossible = tabulate_zeros(attributes, published_zeros(attributes, zeros))
     measured = measure_edges(coded, tuple(pairs), plan, epsilon / k, source, fixed, groups.totals, first)
-    tree = _smooth(measured, secret, attributes, groups.rests, impossible, few / k)
+    tree = _smooth(measured, secret, attributes, groups.rests, few / k)
     delta = Fraction(0) if given[0] and FOUND not in given[1] else DELTA
     needed = tests.threshold(1) if delta else 0
     return WideFit(tree, tuple(columns), groups.named, groups.of_secret, delta, needed, math.sqrt(variance))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _SecretGroups:
+class _SecretGroups(NamedTuple):
     """The secrets of a tree: rare ones together, and where labels are found, one for all others of each column."""
 
     named: tuple[tuple[tuple[str, ...], ...], ...]
@@ -165,9 +153,8 @@ def _group_secrets(
     for own in secrets:
         mine = slice(start, start + len(own.labels))
         listed, start = start + np.flatnonzero(found[mine]), mine.stop
-        pools = (
-            pool_secrets(seen[listed].astype(np.float64), np.full(len(listed), variance), rows) if len(listed) else []
-        )
+        noisy, spread = seen[listed].astype(np.float64), np.full(len(listed), variance)
+        pools = pool_secrets(noisy, spread, rows) if len(listed) else []
         if len(pools) < 2:
             needed = tests.threshold(1) / max(float(np.sort(seen[mine])[-2:].min()), 1.0)  # the count of the second
             raise FewRowsError(f"all values of {own.name} are rare, or all but one", [own.name], needed)
@@ -228,7 +215,6 @@ def _smooth(
     secret: Attribute,
     attributes: tuple[Attribute, ...],
     rests: Sequence[int],
-    impossible: Zeros,
     few: float,
 ) -> TreeModel:
     """The tree. Secrets that were not found go with values as everybody does where they have few rows together."""
@@ -241,4 +227,4 @@ def _smooth(
         triples=tuple(np.delete(table, unlisted, axis=0) for table in seen.triples),
         totals=np.delete(seen.totals, unlisted),
     )
-    return smooth_tree(measured, secret, attributes, impossible, unlisted, few)
+    return smooth_tree(measured, secret, attributes, unlisted, few)
