@@ -21,7 +21,7 @@ BY_NAME = {
     "limits": "part of size",
     "one_column": "needs tables to be downloaded",
     "population": "takes hours",
-    "rivals": "installs other programs, takes hours",
+    "rivals": "installs other programs, takes an hour",
     "robust": "needs tables to be downloaded",
     "srlip": "part of size",
 }

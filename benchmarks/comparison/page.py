@@ -129,10 +129,15 @@ def format_figure(line: Line, *, interval: bool = False) -> str:
     scale, unit = (100, " %") if name in PERCENT else (1, " %" if name in ("two_way", "three_way") else "")
     if name in ("seconds", "memory"):
         return f"{mean:.0f}" if mean >= 10 else f"{mean:.1f}"
-    half = float(line["half_width"] or 0) * scale
+    half = half_width(line) * scale
     spread = f" ± {half:.0f}" if half >= 10 else f" ± {half:.1g}" if half >= 5e-4 else ""
     shown = f"{scale * mean:.1f}" if name in PERCENT else f"{mean:.3g}"
     return f"{shown}{spread if interval else ''}{unit}"
+
+
+def half_width(line: Line) -> float:
+    """Of the 95 % interval; 0 for two draws, whose interval is thirteen standard errors wide either way."""
+    return 0.0 if line["draws"] == "2" else float(line["half_width"] or 0)
 
 
 def _sections(found: dict[Place, Line], failures: list[Line]) -> Iterable[str]:
@@ -239,7 +244,7 @@ def _draw_dots(
             if lines:
                 line = max(lines, key=lambda line: float(line["mean"]))
                 scale = 100 if guessed else 1
-                half = scale * float(line["half_width"] or 0)
+                half = scale * half_width(line)
                 axis.errorbar(scale * float(line["mean"]), place, xerr=half, fmt="o", ms=5, color=_colour(arm)[1])
         if guessed:  # between a blind guess and what the table itself says
             for arm_question in ("learnt", "linked"):

@@ -91,9 +91,17 @@ def test_the_matrix_has_every_arm_and_no_empty_cell() -> None:
     assert all(cell.strip() not in ("", "–") for line in lines for cell in line.strip("| ").split(" | "))
 
 
+def test_a_second_implementation_finds_the_same_attacker() -> None:
+    found = {(line["table"], line["epsilon"], line["arm"], line["question"]): line for line in read_lines(RESULTS)}
+    pairs = [(found[*at[:3], "linked_exact"], line) for at, line in found.items() if at[3] == "linked_qif"]
+    assert len(pairs) > 20
+    assert [own for own, by_qif in pairs if own["mean"] != by_qif["mean"]] == []
+
+
 def test_a_figure_is_shown_with_its_interval() -> None:
-    line = {"mean": "0.8631", "half_width": "0.0021", "question": "real"}
+    line = {"mean": "0.8631", "half_width": "0.0021", "question": "real", "draws": "9"}
     assert format_figure(line, interval=True) == "86.3 ± 0.2 %"
+    assert format_figure({**line, "draws": "2"}, interval=True) == "86.3 %"
     assert format_figure({**line, "question": "one_way", "mean": "inf"}) == "unbounded"
 
 
