@@ -512,12 +512,6 @@ def one_secret_bounds() -> None:
     put(dual_bounds.RelaxationBound, dual_bounds.RelaxationBound._bound_single_secrets, lambda self, clock: [])
 
 
-@without(reductions.merge_similar)
-def nearly_alike_inputs() -> None:
-    """one secret against the others: all inputs, not those nearly alike as one"""
-    vars(SETTINGS.bounds)["many_similar"] = 10**9
-
-
 @without(side_channels, entered=side_channels.ConditionalEntropyBound)
 def side_channel_bounds() -> None:
     """SRLIP: no bound by what side channels leave open"""

@@ -20,8 +20,9 @@ import privacyfunnel
 from privacyfunnel import LIP, spark
 from privacyfunnel.cli.application import main
 from privacyfunnel.cli.spark_commands import PROGRAM_NAME, commands
-from privacyfunnel.errors import ColumnError, GuaranteeError, OutputError, ParameterError, TableError
+from privacyfunnel.errors import ColumnError, GuaranteeError, LedgerError, OutputError, ParameterError, TableError
 from privacyfunnel.mechanisms.sampling import RowKey
+from privacyfunnel.release.ledger.ledger_file import FINISHED, SHARED, Ledger
 from privacyfunnel.spark.counting import check_ids
 from privacyfunnel.spark.output_folder import check_attempts
 from privacyfunnel.spec import ReleaseSpec
@@ -345,6 +346,9 @@ def test_over_spark_connect_rows_are_the_same(
     remote.stop()
 
 
+ASKED_FOR = ["--secret", "job", "--publish", "town", "--epsilon", 0.5]
+
+
 @pytest.fixture
 def told(session: Any, capsys: pytest.CaptureFixture[str]) -> Any:
     """`python -m privacyfunnel.spark WORDS …` in this session: its exit code, what it printed and complained of."""
@@ -360,7 +364,7 @@ def told(session: Any, capsys: pytest.CaptureFixture[str]) -> Any:
 def test_the_command_designs_applies_and_sanitises(told: Any, people: pl.DataFrame, tmp_path: Path) -> None:
     table, out, protocol = tmp_path / "people.parquet", tmp_path / "out", tmp_path / "protocol.json"
     people.write_parquet(table)
-    asked = ["--secret", "job", "--publish", "town", "--epsilon", 0.5]
+    asked = ASKED_FOR
     code, said, _ = told("design", "--prior=table", table, *asked, "--into", protocol)
     assert code == 0
     assert "designed on 3,000 rows, nothing was drawn" in said
@@ -387,6 +391,27 @@ def test_the_command_designs_applies_and_sanitises(told: Any, people: pl.DataFra
     assert privacyfunnel.estimate(out, out / "public" / "sanitised.parquet").table("town").rows == ROWS
 
 
+def test_one_ledger_knows_the_rows_of_spark_and_of_one_machine(
+    told: Any, df: Any, people: pl.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, one, elsewhere = tmp_path / "people.parquet", tmp_path / "one", tmp_path / "elsewhere.csv"
+    people.write_parquet(table)
+    people.reverse().write_csv(elsewhere)
+    monkeypatch.setenv(SHARED, str(tmp_path / "ledger.json"))
+    asked = ["--secret", "job", "--publish", "town,sex", "--epsilon", 0.5, "--prior", "table"]
+    assert told("sanitise", table, *asked, "--into", one)[0] == 0
+    for words in (["sanitise", table, *asked], ["apply", one / "owner" / "protocol.json", table]):
+        code, _, complaint = told(*words, "--into", tmp_path / "two")
+        assert (code, "LedgerError: These rows were released before" in complaint) == (2, True)
+    spec = ReleaseSpec(secret="job", publish="town", epsilon=0.5, prior="table", into=tmp_path / "two")
+    with pytest.raises(LedgerError, match="were released before"):  # neither name nor order of rows tells
+        privacyfunnel.sanitise_file(elsewhere, spec)
+    with pytest.raises(LedgerError, match="were released before"):
+        spark.apply(one / "owner" / "protocol.json", df, into=str(tmp_path / "two"))
+    assert not (tmp_path / "two").exists()
+    assert [entry.state for entry in Ledger(tmp_path / "ledger.json").entries()] == [FINISHED]
+
+
 def test_the_command_is_refused_in_one_sentence_and_writes_nothing(
     told: Any, sealed: Any, people: pl.DataFrame, tmp_path: Path
 ) -> None:
@@ -395,7 +420,7 @@ def test_the_command_is_refused_in_one_sentence_and_writes_nothing(
     sealed.save(protocol)
     into = ["--into", tmp_path / "rows"]
     (tmp_path / "ragged.csv").write_text("town,id\nBrno,1,2,3\n")
-    asked = ["--secret", "job", "--publish", "town", "--epsilon", 0.5]
+    asked, keyed = ["--prior=table", *ASKED_FOR], ["--row-id", "id", "--key-file", protocol]
     for words, sentence in (
         (["apply", protocol, tmp_path / "none.csv", *into], "TableError: .* Spark says PATH_NOT_FOUND"),
         (["apply", protocol, "no_such_table", *into], "TableError: .* Spark says TABLE_OR_VIEW_NOT_FOUND"),
@@ -403,36 +428,13 @@ def test_the_command_is_refused_in_one_sentence_and_writes_nothing(
         (["apply", protocol, "--query", "select town frm x", *into], "TableError: .* Spark says PARSE_SYNTAX_ERROR"),
         (["apply", protocol, *into], "ParameterError: Rows come from a table or from a query"),
         (["apply", protocol, table, *into, "--key-file", protocol], "ParameterError: --key-file needs --row-id"),
-        (
-            ["apply", protocol, table, *into, "--row-id", "id", "--key-file", protocol],
-            "ParameterError: .* must hold a key for rows",
-        ),
+        (["apply", protocol, table, *into, *keyed], "ParameterError: .* must hold a key for rows"),
         (["apply", protocol, table, "--into", protocol], "OutputError: .* is there already"),
         (["apply", protocol, table, *into, "--row-id", "sex"], "ColumnError: a row id must tell"),
         (["apply", table, table, *into], "ProtocolFileError"),
-        (
-            ["sanitise", "--prior=table", table, *asked, "--bin", "the.age=quantiles:4", *into],
-            "ColumnError|ParameterError",
-        ),
-        (
-            [
-                "sanitise",
-                "--prior=table",
-                table,
-                "--secret",
-                "job",
-                "--publish",
-                "twn",
-                "--epsilon",
-                1,
-                *into,
-            ],
-            "Did you mean 'town'",
-        ),
-        (
-            ["design", "--prior=table", table, *asked, "--into", tmp_path / "protocol"],
-            "OutputError: a protocol file must be called",
-        ),
+        (["sanitise", table, *asked, "--bin", "the.age=quantiles:4", *into], "ColumnError|ParameterError"),
+        (["sanitise", table, "--secret", "job", "--publish", "twn", "--epsilon", 1, *into], "Did you mean 'town'"),
+        (["design", table, *asked, "--into", protocol.parent / "protocol"], "OutputError: a protocol file must be"),
     ):
         code, said, complaint = told(*words)
         assert (code, said) == (2, ""), complaint

@@ -5,7 +5,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -81,25 +81,29 @@ def defer_signals() -> Iterator[DeferredSignals]:
             signal.raise_signal(number)
 
 
-def this_run() -> str:
-    """What tells this process from all others, on any machine."""
-    return f"{os.uname().nodename} {os.getpid()} {_start_time(os.getpid())}"
+@contextmanager
+def mark_run(path: Path) -> Iterator[None]:
+    """A locked file that says that a run is at work, on all machines that see it. The lock ends with the process."""
+    file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        acquire_lock(file, wait=True)
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+        os.close(file)
 
 
-def is_run_alive(run: str) -> bool:
-    """Whether that process may still be at work: one of another machine always may."""
-    machine, _, process = run.partition(" ")
-    number, _, started = process.partition(" ")
-    return machine != os.uname().nodename or (number.isdigit() and _start_time(int(number)) == started != "")
-
-
-def _start_time(process: int) -> str:
-    """When a process began, as the machine counts; "" where there is none, or one that has ended and is not reaped."""
-    with suppress(OSError):
-        text = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
-        state, *numbers = text.rpartition(")")[2].split()
-        return "" if state in {"Z", "X"} else numbers[18]
-    with suppress(OSError):  # no such file system: then whether there is one
-        os.kill(process, 0)
-        return "once"
-    return ""
+def is_run_alive(path: Path) -> bool:
+    """Whether the run with that mark may still be at work; of one that is gone the mark goes, too."""
+    try:
+        file = os.open(path, os.O_RDWR)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # two that look do not take each other for the run
+        path.unlink(missing_ok=True)
+    except OSError:
+        return True
+    finally:
+        os.close(file)
+    return False

@@ -6,10 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privacyfunnel.arrays import dense
-from privacyfunnel.engine import Problem, split
+from privacyfunnel.engine import split
 from privacyfunnel.engine.masters.blocks import BlockMaster, balance_blocks
 from privacyfunnel.engine.plan import choose_generation
-from privacyfunnel.engine.reductions import merge_similar
 from privacyfunnel.engine.settings import SETTINGS
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LIP
@@ -67,31 +66,6 @@ def test_a_split_that_is_known_is_never_made_worse(monkeypatch: pytest.MonkeyPat
     monkeypatch.setitem(vars(SETTINGS.plan), "most_branched", 30)
     monkeypatch.setitem(vars(SETTINGS.slack), "largest_block", 4)
     assert split(problem, gap=1e-6, start=dense(best.atoms)).value <= best.value + 1e-9
-
-
-@given(seed=st.integers(0, 10**6), eta=st.floats(0.001, 0.3), kind=st.sampled_from([lip, ldp]))
-@settings(max_examples=30, deadline=None)
-def test_what_is_allowed_is_allowed_where_inputs_nearly_alike_are_one(seed: int, eta: float, kind: type) -> None:
-    problem: Problem = kind(seed, 3, 30, 0.7)
-    fewer = merge_similar(problem, eta)
-    atoms = problem.first_atoms()  # each on the boundary
-    rho = np.exp(-0.7 - eta)
-    L = dense(problem.constraints.functionals[np.unique(problem.constraints.pairs)])
-    cells = np.floor(np.log1p(L / rho) / eta)
-    part_of = np.unique(cells, axis=1, return_inverse=True)[1].reshape(-1)
-    parts = np.zeros((len(atoms), fewer.size))
-    np.add.at(parts.T, part_of, atoms.T)
-    assert fewer.prior == pytest.approx(np.bincount(part_of, problem.prior))
-    assert fewer.is_feasible(parts).all()
-
-
-def test_inputs_nearly_alike_bound_what_all_of_them_cost() -> None:
-    problem = lip(6, 2, 60, 0.5)
-    best = split(problem, gap=1e-7)
-    for eta in (0.2, 0.02, 0.002):
-        easier = split(merge_similar(problem, eta), gap=1e-7)
-        assert easier.bound <= best.value + 1e-9
-    assert easier.bound > 0.95 * best.value
 
 
 def test_blocks_that_lack_a_rare_secret_are_joined_to_few_others() -> None:

@@ -12,9 +12,11 @@ from privacyfunnel.estimation import impute, observation, posterior, tabulation
 from privacyfunnel.estimation.identification import RowSpace, identify
 from privacyfunnel.estimation.intervals import spread
 from privacyfunnel.estimation.inversion import project_on_simplex, unbiased_weights
-from privacyfunnel.estimation.many_values import Weights, _likely_shares, estimate_many_shares
+from privacyfunnel.estimation.linear import likely_shares
+from privacyfunnel.estimation.many_values import Weights, estimate_many_shares
 from privacyfunnel.estimation.observation import Cells, ChannelModel
 from privacyfunnel.estimation.results import Cell, Estimates, ShareTable
+from privacyfunnel.estimation.share_estimates import EstimationSettings
 from privacyfunnel.mechanisms.sealing import seal
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LIP
@@ -41,17 +43,18 @@ def test_estimates_are_those_of_least_variance_and_what_is_not_identified_is_not
     model = ChannelModel(channel)
     chances = random.dirichlet(np.ones(a)) @ channel
     seen = model.observe(random.multinomial(5000, chances / np.nextafter(chances.sum(), 2)))
-    found = estimate_many_shares(Weights.from_observed(model, seen), seen, each_value(a), 0.95, fixed=True)
+    weights, asked = Weights.from_observed(model, seen), EstimationSettings("inversion")
+    found, told = estimate_many_shares(weights, seen, each_value(a), asked)
     space = RowSpace.from_means(channel)
     known = identify(space, np.eye(a)).identified
-    assert not (found.identified & ~known).any()
+    assert not (told & ~known).any()
     # The other way round rounding may hide what is all but hidden.
     clear = known & (np.linalg.svd(channel)[1].min() > 1e-2 if space.complete else False)
-    assert found.identified[clear].all()
-    p = _likely_shares(channel, seen)
-    g = unbiased_weights(model, space, np.eye(a)[:, found.identified], p)
+    assert told[clear].all()
+    p = (seen.rows * likely_shares(model, seen) + 1) / (seen.rows + a)
+    g = unbiased_weights(model, space, np.eye(a)[:, told], p)
     expected = np.sqrt(spread(model, g, p, seen.rows, fixed=True).variance)
-    assert found.error[found.identified] == pytest.approx(expected, rel=1e-3, abs=1e-6)
+    assert found.standard_error[told] == pytest.approx(expected, rel=1e-3, abs=1e-6)
     assert (found.lower <= found.upper).all()
 
 

@@ -105,7 +105,7 @@ def made(secrets: tuple[str, ...] = NAMES[:2]) -> FittedWideModel:
     import polars as pl
 
     spec = ReleaseSpec(secret=secrets, publish=("x", "y", "z"), epsilon=4.0, seed=1, prior="model")
-    return fit_wide(count_table(frame_table(pl.DataFrame(frame)), spec).contingency, spec)
+    return fit_wide(count_table(frame_table(pl.DataFrame(frame)), spec).contingency, spec, lambda *_: None)
 
 
 def test_the_tree_says_of_each_secret_what_the_table_does_and_is_read_as_it_was_written() -> None:

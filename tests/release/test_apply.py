@@ -284,3 +284,41 @@ def test_a_protocol_that_sees_the_secret_needs_it_and_knows_all_of_it() -> None:
             NEXT.with_columns(town=pl.when(pl.col("id") == 601).then(pl.lit("q")).otherwise("town")),
             unknown="blur",
         )
+
+
+@pytest.mark.parametrize("publish", [["town"], ["town", "age", "sex"]])
+def test_what_changed_since_the_design_is_told_by_the_published_model_and_in_no_file(
+    publish: list[str], tmp_path: Path
+) -> None:
+    rng = np.random.default_rng(4)
+    columns = {"job": ["nurse", "clerk"], "town": ["Brno", "Graz", "Linz"], "age": ["old", "young"], "sex": ["f", "m"]}
+    may, june = ({name: rng.choice(labels, 20_000) for name, labels in columns.items()} for _ in range(2))
+    june["town"][:5_000] = "Graz"
+    for name, rows in (("may", may), ("june", june)):
+        pl.DataFrame(rows).write_csv(tmp_path / f"{name}.csv")
+    spec = ReleaseSpec(secret="job", publish=publish, epsilon=8, seed=1)
+    protocol = design(pl.read_csv(tmp_path / "may.csv"), spec)
+    protocol.save(tmp_path / "protocol.json")
+    out = tmp_path / "out" / "june.csv"
+    found = apply_file(tmp_path / "protocol.json", tmp_path / "june.csv", ReleaseSpec(into=out))
+    assert {each.column for each in found.drift} == {*publish}
+    first = found.drift[0]
+    assert (first.column, first.label) == ("town", "Graz")
+    true = np.mean(june["town"] == "Graz") - np.mean(may["town"] == "Graz")
+    assert first.change == pytest.approx(true, abs=0.02)
+    assert first.distance == pytest.approx(true, abs=0.02)  # both others lose what it wins
+    assert [each.distance for each in found.drift] == sorted((each.distance for each in found.drift), reverse=True)
+    assert [path.name for path in out.parent.iterdir()] == ["june.csv"]
+
+
+def test_public_files_of_an_apply_are_the_same_whatever_was_measured(sealed: SealedProtocol, tmp_path: Path) -> None:
+    sealed.save(tmp_path / "protocol.json")
+    for name, rows in (("alike", PEOPLE), ("other", PEOPLE.with_columns(job=pl.col("job").shuffle(seed=1)))):
+        rows.write_csv(tmp_path / f"{name}.csv")
+        spec = ReleaseSpec(into=tmp_path / name / "rows.csv", epsilon=40, key_file=KEY, row_id="id")
+        found = apply_file(tmp_path / "protocol.json", tmp_path / f"{name}.csv", spec)
+        assert found.measured is not None
+    alike, other = ({path.name: path.read_bytes() for path in (tmp_path / n).iterdir()} for n in ("alike", "other"))
+    assert {*alike} == {*other} == {"rows.csv", "rows.csv.notice.txt"}
+    assert alike["rows.csv.notice.txt"] == other["rows.csv.notice.txt"]
+    assert sorted(alike["rows.csv"].splitlines()) == sorted(other["rows.csv"].splitlines())

@@ -14,10 +14,12 @@ import pytest
 
 from privacyfunnel.cli.release_summary import content, format_summary
 from privacyfunnel.errors import ParameterError
+from privacyfunnel.hints import hint
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LDP, LIP
 from privacyfunnel.release.findings import attacker_leaks
 from privacyfunnel.release.findings.attacker_leaks import classifier_leak
+from privacyfunnel.release.findings.findings import Attacker, warn_of_attackers
 from privacyfunnel.release.release import Release
 from privacyfunnel.release.sanitise import sanitise
 from privacyfunnel.report.release_page import owner_page
@@ -60,6 +62,15 @@ def test_five_questions_are_answered_on_the_page_and_in_json(by_model: Release) 
     assert [each.promised is not None for each in found] == [True, False, False, True, False]
     assert found[0].epsilon is not None
     assert found[0].epsilon <= 0.5
+
+
+@pytest.mark.parametrize(("share", "most"), [(0.87, True), (0.5, False), (None, False)])
+def test_that_most_rows_are_not_protected_from_a_classifier_is_said_in_words(share: float | None, most: bool) -> None:
+    found = Attacker("classifier", "somebody", None, 4.28, "Not promised.", share)
+    line = warn_of_attackers((found,), 1.0)
+    assert line.startswith("more than ×2.72 for some: whoever fitted a classifier to the raw rows ×72.3")
+    assert ("Most rows are not protected from them" in line) is most
+    assert (hint("robust", 1.25) in line) is most
 
 
 def test_the_summary_names_only_those_who_learn_more_than_was_promised(by_model: Release) -> None:

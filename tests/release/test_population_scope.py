@@ -1,6 +1,7 @@
 """For whom a release is promised where that is left open: the people if possible, else these rows, and why."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import polars as pl
 import pytest
 
 from privacyfunnel.errors import ParameterError
+from privacyfunnel.hints import hint
 from privacyfunnel.model.promises import LIP
 from privacyfunnel.release.release import Release
 from privacyfunnel.release.sanitise import sanitise
@@ -97,3 +99,22 @@ def test_the_command_says_for_whom_and_what_it_would_be_for_these_rows(
     assert "not promised: A promise for a population needs two secrets" in out
     public = json.loads((tmp_path / "small" / "owner" / "protocol.json").read_text())
     assert "population" not in public["promise"]
+
+
+def test_what_rare_secrets_cost_the_population_and_what_pooling_them_saves_is_told() -> None:
+    random = np.random.default_rng(3)
+    s = random.choice(6, 20_000, p=[0.3, 0.3, 0.2, 0.17, 0.02, 0.01])
+    x = np.where(random.random(20_000) < 0.3, s % 5, random.integers(0, 5, 20_000))
+    frame = pl.DataFrame({"s": [f"s{code}" for code in s], "x": [f"x{code}" for code in x]})
+    asked: dict[str, Any] = {"method": "optimal", "use": "statistics", "time_limit": 20}
+    release = released(frame, population=0.95, **asked)
+    found = [said for said in release.rare if "for the population" in said]
+    assert len(found) == 1
+    population, alone, pooled = (float(text) for text in re.findall(r"([0-9.e-]+)(?: for the pop| or less)", found[0]))
+    assert population == pytest.approx(release.worth.value, rel=1e-2)
+    assert alone < pooled < population
+    assert hint("merge_secrets", "s4,s5=other") in found[0]
+    merged = released(frame, population=0.95, merge_secrets={"other": ["s4", "s5"]}, **asked)
+    assert merged.worth.value <= pooled * 1.01  # as told, or less
+    assert not any("for the population" in said for said in merged.rare)  # nothing more to pool
+    assert not any("for the population" in said for said in released(frame, population=None, **asked).rare)

@@ -282,3 +282,19 @@ def within(right: float, tries: int, most: float) -> bool:
     from scipy import stats
 
     return bool(right <= stats.binom.isf(FALSE_ALARM, tries, most))
+
+
+@pytest.mark.parametrize(
+    ("rows", "limit"), [((2000, 2000, 1500, 260), 200 + 566), ((700, 690, 680, 260), 200)], ids=["large", "small"]
+)
+def test_a_secret_that_noise_may_have_lifted_above_the_limit_is_rare_there_too(
+    rows: tuple[int, ...], limit: int
+) -> None:
+    """Four standard deviations of its noise, √2 / .01 each; unless all secrets but one would be rare."""
+    labels = ["cold", "flu", "gout", "none"]
+    frame = pl.DataFrame({"illness": np.repeat(labels, rows), "town": ["Bruges", "Ghent"] * (sum(rows) // 2)})
+    domain = listed(illness=labels, town=["Bruges", "Ghent"])
+    sealed = made(frame, domain=domain, design_epsilon=0.2, method="randomised-response", seed=1)
+    people = sealed.promise.population
+    assert people is not None
+    assert people.rule.rare == limit

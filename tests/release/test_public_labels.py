@@ -11,7 +11,7 @@ from privacyfunnel import sanitise
 from privacyfunnel.errors import PrivacyFunnelError
 from privacyfunnel.report.summary_lines import warnings
 from privacyfunnel.spec import ReleaseSpec
-from tests.commands import refused
+from tests.commands import refused, run
 from tests.release.test_model_design import DOMAIN, made, people
 
 
@@ -61,6 +61,22 @@ def test_a_refusal_after_noise_was_drawn_says_that_it_counts(tmp_path: Path) -> 
     counts = "Noise was drawn, and its ε is spent: the next run needs --again. --try spends nothing."
     refused([*words, tmp_path / "out"], "ParameterError", "A published model needs more rows", counts)
     refused([*words, tmp_path / "out"], "LedgerError", "These rows were designed for before, once")
+
+
+@pytest.mark.parametrize(("command", "into"), [("sanitise", "out"), ("design", "protocol.json")])
+@pytest.mark.parametrize("wrong", [["-e", "0.0001"], ["-e", "40"], ["-e", "0.01", "--public-labels", "illness,town"]])
+def test_a_refusal_before_noise_is_drawn_counts_for_nothing(
+    tmp_path: Path, command: str, into: str, wrong: list[str]
+) -> None:
+    people(rows=300).write_csv(tmp_path / "people.csv")
+    columns = [command, tmp_path / "people.csv", "-s", "illness", "--publish", "town", "--into", tmp_path / into]
+    for _ in range(2):  # the second time it is not told of a first
+        done = run(*columns, *wrong)
+        assert done.returncode == 2
+        assert done.stderr.startswith("ParameterError: ")
+        assert "Noise was drawn" not in done.stderr
+    done = run(*columns, "-e", "2", "--public-labels", "illness,town")
+    assert done.returncode == 0, done.stderr  # without --again
 
 
 def test_no_noise_refuses_a_small_table_whose_labels_are_public() -> None:

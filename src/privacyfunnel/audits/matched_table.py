@@ -134,7 +134,7 @@ def find_row_order(
     if ledger is not None and not Path(ledger).exists():
         raise LedgerError(f"the ledger that is named must be there; there is no '{ledger}'. Name another.")
     entry = Ledger(Path(ledger) if ledger is not None else ledger_path(table)).find_release(protocol, sanitised)
-    if entry is None or entry.rows != rows:
+    if entry is None or entry.rows != rows or entry.order == b"":
         return None
     if entry.order is None:
         return iter

@@ -25,7 +25,7 @@ from privacyfunnel.arrays import IntArray
 from privacyfunnel.atomic_files import atomic_file
 from privacyfunnel.audits.column_groups import ColumnGroup, build_joint, judge_column_group, publication_leakage
 from privacyfunnel.audits.matched_table import row_order_leakage
-from privacyfunnel.audits.rare_secret_scan import RareSecretCosts, RareSecretLeaks, rare_leaks, rare_secret_costs
+from privacyfunnel.audits.rare_secret_scan import RareSecretLeaks, rare_leaks
 from privacyfunnel.errors import ColumnError
 from privacyfunnel.formatting import MOST_ROWS, ShowsFacts, format_epsilon
 from privacyfunnel.model.comparisons import log_ratio
@@ -111,7 +111,6 @@ class Scan(ShowsFacts):
     order: OrderLeak | None = None  # what the order of the rows says about the secret
     ids_in_order: tuple[str, ...] = ()  # columns that tell rows apart and are sorted as the table is
     rare: RareSecretLeaks | None = None  # where rare secrets make columns leak without bound
-    rare_alone: RareSecretCosts | None = None  # what they cost where the people are promised
     secret_in_bins: tuple[str, ...] = ()  # secret columns of many numbers, which were cut into quantiles for the look
 
     def _facts(self) -> list[tuple[str, str]]:
@@ -181,8 +180,7 @@ def scan(
     rare = None
     if len(secret) == 1 and not counts.secret.codings[0].edges:
         rare = rare_leaks(counts.secret_labels, rows, mine, lambda joint: publication_leakage(joint, promise))
-    alone = rare_secret_costs(counts.secret_labels, rows, mine, promise)
-    return replace(found, together=_scan_groups(table, found, promise, bins, merges), rare=rare, rare_alone=alone)
+    return replace(found, together=_scan_groups(table, found, promise, bins, merges), rare=rare)
 
 
 def _count_secrets(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,11 +22,14 @@ from privacyfunnel.cli.release_summary import (
     order_text,
 )
 from privacyfunnel.cli.spec_options import Given, TableOrDatabase, build_spec, fields_of, takes_spec
+from privacyfunnel.formatting import format_points
 from privacyfunnel.names import format_names
 from privacyfunnel.spec.fields import BLUR
 
 if TYPE_CHECKING:
     from privacyfunnel.release.apply import Applied
+
+MOST_CHANGES = 3  # columns whose changes the summary tells
 
 
 @takes_spec(*fields_of("apply"))
@@ -68,6 +72,7 @@ def content(found: Applied) -> dict[str, Any]:
         "certified": sealed.epsilon,
         "on_these_rows": None if measured is None else {"epsilon": measured.epsilon, "above": measured.above},
         "unmeasured": found.unmeasured,
+        "drift": [asdict(each) for each in found.drift],
         "unknown": {
             "rows": found.strangers.rows,
             "columns": found.strangers.columns,
@@ -99,6 +104,7 @@ def format_summary(found: Applied, *, details: bool = False) -> str:
         ("Published", file_text(found)),
         ("Drawn with", str(found.protocol_file)),
         ("Protects", drift_text(found)),
+        *([("Changed", _describe_changes(found))] if found.drift else []),
         *label_lines("Warnings", _warnings(found)),
     ]
     if not details:
@@ -119,13 +125,23 @@ def _warnings(found: Applied) -> list[str]:
     return warnings
 
 
+def _describe_changes(found: Applied) -> str:
+    """The columns that changed most since the design."""
+    told = [
+        f"{at.column} by {format_points(at.distance)} points ({at.label} {100 * at.change:+.1f})" for at in found.drift
+    ]
+    return f"{', '.join(told[:MOST_CHANGES])} since the design, as its model has it"
+
+
 def row_facts(found: Applied) -> list[tuple[str, str]]:
     """How the rows went out, a line each."""
+    kept = "with the key that is kept: whoever did not change is drawn as before"
+    key = kept if found.spec.key_file else "fresh key"
     unchanged = "" if math.isnan(found.unchanged) else text_format.format_share(found.unchanged, 1)
     facts = [
         ("these rows", found.on_these_rows),
         ("unchanged", f"{unchanged} of rows show their own values" if unchanged else ""),
-        ("addresses", _addresses(found) if found.spec.row_id else ""),
+        ("addresses", f"{found.spec.row_id} and the value of each row, {key}" if found.spec.row_id else ""),
         ("order", order_text(found)),
         ("kept", kept_text(found)),
         ("dropped", format_names(found.dropped)),
@@ -140,10 +156,3 @@ def _describe_unknown(found: Applied) -> str:
     fate = found.blurred if found.spec.unknown == BLUR else "they were left out"
     s = " has" if found.strangers.rows == 1 else "s have"
     return f"{found.strangers.rows:,} row{s} values that are not in the protocol{places}: {fate}"
-
-
-def _addresses(found: Applied) -> str:
-    kept = (
-        "with the key that is kept: whoever did not change is drawn as before" if found.spec.key_file else "fresh key"
-    )
-    return f"{found.spec.row_id} and the value of each row, {kept}"

@@ -17,8 +17,7 @@ from privacyfunnel.spec.kinds import parse_names
 if TYPE_CHECKING:
     from privacyfunnel.estimation import Cell, Estimates, Regression, ShareTable
     from privacyfunnel.mechanisms.sealing import SealedProtocol
-    from privacyfunnel.model.joint import Joint
-    from privacyfunnel.tables.readers.formats import Dialect, Table
+    from privacyfunnel.tables.readers.formats import Dialect
 
 NAMES = ("estimates.csv", "estimates.svg", "estimates.png")
 
@@ -108,7 +107,8 @@ def estimate(
     from privacyfunnel.errors import ParameterError
     from privacyfunnel.mechanisms.protocol_file import find_protocol
     from privacyfunnel.mechanisms.signatures import load_signed_protocol
-    from privacyfunnel.tables.readers.table_files import find_table, open_table
+    from privacyfunnel.tables.readers.table_files import find_table, open_table, write_table
+    from privacyfunnel.tables.writers.foreign_writer import write_foreign
 
     spec = build_spec(None, given)
     into, force = spec.into, spec.force
@@ -136,19 +136,9 @@ def estimate(
         "shares": not no_shares,
     }
     found = estimation.estimate(sealed, table, method=method.value if method else None, weights=survey_weights, **how)
-    fitted = [
-        estimation.regress(
-            sealed,
-            formula,
-            table,
-            family="logistic" if logistic else "linear",
-            weights=survey_weights,
-            level=level,
-            target=target.value,
-            shares=not no_shares,
-        )
-        for formula in regress or []
-    ]
+    alike = {name: how[name] for name in ("level", "target", "shares")} | {"weights": survey_weights}
+    family = "logistic" if logistic else "linear"
+    fitted = [estimation.regress(sealed, formula, table, family=family, **alike) for formula in regress or []]
     changes = None if against is None else found.changes_since(_estimate_earlier(sealed, against, dialect, how))
     warning = ""
     if impute and not groups:
@@ -159,19 +149,18 @@ def estimate(
             found, sealed, sanitised, into, groups, impute, original, dialect, force=force, shares=not no_shares
         )
     if posterior is not None:
-        files.append(_write_posterior(sealed, table, posterior, force=force))
+        shown = [estimation.posterior(sealed, table).to_frame()]
+        write_table(posterior, shown, force=force, owner_only=not sealed.has_noisy_design)
     if weights is not None:
-        from privacyfunnel.tables.readers.table_files import write_table
-
         write_table(weights, [estimation.weigh(sealed, table)], force=force)
-        files.append(weights)
     if export is not None:
-        files.append(_export(found, sealed, table, export, force=force))
+        sheets, exact = {"estimates": found.to_tidy()}, not sealed.has_noisy_design
+        write_foreign(export, table, sealed.domain.label_orders, others=sheets, force=force, owner_only=exact)
     if matrix is not None:
         from privacyfunnel.audits.pram import write_matrix
 
         write_matrix(sealed, matrix, force=force)
-        files.append(matrix)
+    files += [path for path in (posterior, weights, export, matrix) if path is not None]
     content = {
         **found.to_dict(),
         "regressions": [each.to_dict() for each in fitted],
@@ -296,13 +285,15 @@ def _write_files(
     from contextlib import ExitStack
 
     from privacyfunnel.atomic_files import atomic_file, ensure_folder
+    from privacyfunnel.audits.matched_table import MatchedTable
     from privacyfunnel.estimation import impute_file
     from privacyfunnel.report.curve_figures import save
     from privacyfunnel.report.share_figure import shares_figure, true_shares
     from privacyfunnel.tables.readers.table_files import open_table
     from privacyfunnel.tables.writers.table_writer import write_batches
 
-    truth = None if original is None else true_shares(found, _joint(sealed, original, written))
+    own = None if original is None else MatchedTable.match(open_table(original, written), sealed, ()).joint
+    truth = None if own is None else true_shares(found, own)
     figure = shares_figure(found, truth, sealed.domain.orders)
     paths = [into / name for name in NAMES]
     with ensure_folder(into), ExitStack() as stack:
@@ -318,28 +309,3 @@ def _write_files(
         if impute:
             paths += impute_file(sealed, sanitised, into, impute, by=by, dialect=written, force=force, shares=shares)
     return paths
-
-
-def _export(found: Estimates, sealed: SealedProtocol, table: Table, path: Path, *, force: bool) -> Path:
-    """The published rows for another program; beside them the estimates, where that holds several tables."""
-    from privacyfunnel.tables.writers.foreign_writer import write_foreign
-
-    estimates, exact = {"estimates": found.to_tidy()}, not sealed.has_noisy_design
-    write_foreign(path, table, sealed.domain.label_orders, others=estimates, force=force, owner_only=exact)
-    return path
-
-
-def _joint(sealed: SealedProtocol, original: Path, written: Dialect) -> Joint:
-    from privacyfunnel.audits.matched_table import MatchedTable
-    from privacyfunnel.tables.readers.table_files import open_table
-
-    return MatchedTable.match(open_table(original, written), sealed, ()).joint
-
-
-def _write_posterior(sealed: SealedProtocol, sanitised: Table, path: Path, *, force: bool) -> Path:
-    from privacyfunnel.estimation import posterior
-    from privacyfunnel.tables.readers.table_files import write_table
-
-    shown = [posterior(sealed, sanitised).to_frame()]
-    write_table(path, shown, force=force, owner_only=not sealed.has_noisy_design)
-    return path

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from enum import StrEnum
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +11,7 @@ import typer
 
 from privacyfunnel.cli import text_format
 from privacyfunnel.cli.application import Json, answer
-from privacyfunnel.cli.spec_options import Force, field_option
+from privacyfunnel.cli.spec_options import field_option
 
 if TYPE_CHECKING:
     from privacyfunnel.release.ledger.ledger_file import Entry, Ledger
@@ -25,14 +25,11 @@ class Action(StrEnum):
     LIST = "list"
     SHOW = "show"
     FORGET = "forget"
-    EXPORT = "export"
     MERGE = "merge"
 
 
 def ledger(
-    action: Annotated[
-        Action, typer.Argument(help="list, show NAME, forget NAME, export, or merge FILE.")
-    ] = Action.LIST,
+    action: Annotated[Action, typer.Argument(help="list, show NAME, forget NAME, or merge FILE.")] = Action.LIST,
     names: Annotated[
         list[str] | None, typer.Argument(help="Releases, by the names that list prints; other ledgers for merge.")
     ] = None,
@@ -41,11 +38,9 @@ def ledger(
         Path, typer.Option("--table", readable=False, help="The table beside which the ledger is.", metavar="TABLE")
     ] = Path("table.csv"),
     file: Annotated[Path | None, field_option("ledger")] = None,
-    into: Annotated[Path | None, typer.Option("--into", help="The file that export writes (JSON).")] = None,
-    force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Show what was promised about whom, spent and left; forget a release that nobody got, export all, or merge others.
+    """Show what was promised about whom, spent and left; forget a release that nobody got, or merge others.
 
     A release that somebody has seen must not be forgotten: a later one would not be told what both leak.
     """
@@ -73,8 +68,6 @@ def ledger(
             f"Forgotten: {entry.description}. If anybody has seen it, both count: then release nothing more of it."
             for entry in chosen
         )
-    elif action is Action.EXPORT:
-        told = _export(content, into, force=force)
     elif action is Action.SHOW:
         told = "\n\n".join(
             text_format.format_facts([(name, str(value)) for name, value in _content(entry).items()])
@@ -119,16 +112,10 @@ def _content(entry: Entry) -> dict[str, Any]:
         "secret": ", ".join(entry.secret),
         "publish": ", ".join(entry.publish),
         "follows": len(entry.after),
-        "promise": entry.promise or (f"noise of ε = {_noise(entry):g}" if entry.noise else ""),
+        "promise": entry.promise or (f"noise of ε = {float(Fraction(entry.noise)):g}" if entry.noise else ""),
         "table": entry.table,
         "protocol": entry.protocol_file,
     }
-
-
-def _noise(entry: Entry) -> float:
-    from fractions import Fraction
-
-    return float(Fraction(entry.noise))
 
 
 def _format_list(entries: tuple[Entry, ...], path: Path) -> str:
@@ -137,14 +124,3 @@ def _format_list(entries: tuple[Entry, ...], path: Path) -> str:
     rows = [_content(entry) for entry in entries]
     table = [[r["name"][:SHOWN], r["when"][:10], r["state"], r["secret"], r["promise"], r["table"]] for r in rows]
     return text_format.format_table(["name", "when", "state", "secret", "promise", "file"], table, "<<<<<<")
-
-
-def _export(content: dict[str, Any], into: Path | None, *, force: bool) -> str:
-    from privacyfunnel.atomic_files import atomic_file
-    from privacyfunnel.errors import ParameterError
-
-    if into is None:
-        raise ParameterError("export needs a file. Name one with --into.")
-    with atomic_file(into, force=force, owner_only=True) as beside:
-        beside.write_text(json.dumps(content, ensure_ascii=False, indent=1), encoding="utf-8")
-    return f"{into} holds {len(content['releases'])} entries, without keys and fingerprints."

@@ -88,7 +88,6 @@ def scan(
         "rare_secrets": None
         if found.rare is None
         else {"merged": found.rare.secrets.merged, "option": found.rare.secrets.option, "leaks": found.rare.leaks},
-        "rare_alone": None if found.rare_alone is None else asdict(found.rare_alone),
         "together": None if found.together is None else asdict(found.together),
         "domain": None if domain is None else str(domain),
         "not_in_domain": omitted,
@@ -186,7 +185,6 @@ def _detail_lines(found: Scan, wanted: Promise) -> list[str]:
         text_format.format_table(["column", "LIP ε", "LDP ε", "average", *MEASURES.values()], rows, "<" + ">" * 9),
         "average: I(S;X) as a share of H(S). k-anonymity, records alone with their value, ℓ-diversity, t-closeness,",
         "δ-disclosure and β-likeness are those of the column unchanged.",
-        *([found.rare_alone.text] if found.rare_alone is not None else []),
         f"{wanted.name} ε = {text_format.format_epsilon(wanted.epsilon)}: "
         f"{meaning(wanted, wanted.epsilon, ' & '.join(found.secret))}.",
     ]

@@ -19,11 +19,11 @@ from privacyfunnel.cli.release_summary import Details, format_details
 from privacyfunnel.cli.spec_options import Given, SpecCommand, build_spec, fields_of, takes_spec
 from privacyfunnel.spec import FIELDS
 
-# What a cluster cannot do: read one file's format, look at the secret, keep a ledger, draw reports or from a seed.
+# What a cluster cannot do: read one file's format, look at the secret, draw reports or from a seed.
 ELSEWHERE = (
     *("sees_secret", "with_shares", "domain", "model_table", "design_noise", "seed", "counts"),
     *(each.name for each in FIELDS if each.group == "Reading the table" and each.name != "delimiter"),
-    *("excel_safe", "report", "sign", "ledger", "again", "format", "try_", "anyway", "for_whom"),
+    *("excel_safe", "report", "sign", "format", "try_", "anyway", "for_whom"),
     *("into_table", "parts"),
 )
 PROGRAM_NAME = "python -m privacyfunnel.spark"
@@ -72,7 +72,7 @@ def design(table: Name = None, *, given: Given, query: SelectOption = None, as_j
     spec = build_spec(None, given).require_columns()
     with spark_session.open_session() as session:
         df = spark_session.read_table(session, table, query, spec.delimiter)
-        source = data_frames.ClusterCounts(df, (*spec.secret, *spec.publish))
+        source = data_frames.ClusterCounts(df, (*spec.secret, *spec.publish), query or table or "")
         found = design_file(source, replace(spec, counts=source.counts))
     answer(as_json, designed_content(found), designed_told(found, PROGRAM_NAME))
 
@@ -99,7 +99,8 @@ def apply(
     sealed, signer = load_verified(protocol, spec)
     with spark_session.open_session() as session:
         df = spark_session.read_table(session, table, query, spec.delimiter)
-        found = data_frames.apply_to_folder(sealed, df, spec, OutputFiles(into, format_.value, spec.force))
+        files, name = OutputFiles(into, format_.value, spec.force), query or table or ""
+        found = data_frames.apply_to_folder(sealed, df, spec, files, name=name, protocol=protocol)
     found = replace(found, protocol_file=protocol, signer=signer)
     answer(as_json, applied_content(found), applied_told(found, details=details))
 
@@ -124,7 +125,7 @@ def sanitise(
     with spark_session.open_session() as session:
         df = spark_session.read_table(session, table, query, spec.delimiter)
         files = OutputFiles(into, format_.value, spec.force, described=True)
-        found, done = data_frames.sanitise_to_folder(df, spec, files)
+        found, done = data_frames.sanitise_to_folder(df, spec, files, name=query or table or "")
     not_promised = dict.fromkeys((*found.not_promised, *done.not_promised))
     content = {**applied_content(done), **designed_content(found), "not_promised": [*not_promised]}
     lines = [("Published", file_text(done)), *protection_facts(found)]

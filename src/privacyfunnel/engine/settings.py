@@ -281,8 +281,6 @@ class Bounds:
     stalled_share: float = 0.1  # of the time without a rise, until others have a turn [sensitivity: within 1 %]
     one_secret_gap: float = 0.001  # of the prior's cost [one_secret_bounds: lip-10x1000]
     one_secret_share: float = 0.5  # of the time left [one_secret_bounds: lip-10x1000]
-    many_similar: int = 400  # inputs beyond which similar ones are merged [nearly_alike_inputs: lip-10x1000]
-    similar: tuple[float, float] = (0.01, 0.004)  # log-ratios within parts [nearly_alike_inputs: lip-10x1000]
     class_inputs: int = 100  # of a class, for all its constraints [side_channel_bounds: srlip-3-occupation]
     finer_factor: int = 4  # how much later finer divisions are asked about [side_channel_bounds: srlip-3-occupation]
     part_gap: float = 0.004  # of its prior's cost: first gap of a part [side_channel_bounds: srlip-3-occupation]

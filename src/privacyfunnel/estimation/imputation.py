@@ -47,6 +47,7 @@ from privacyfunnel.estimation.wide_imputation import complete_wide
 from privacyfunnel.formatting import MOST_ROWS, ShowsFacts
 from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.sealing import SealedProtocol
+from privacyfunnel.names import unique_label
 from privacyfunnel.release.published_table import PublishedTable
 from privacyfunnel.tables.readers.column_selection import select_columns, select_expression
 from privacyfunnel.tables.readers.formats import AUTO_DETECT, POLARS, Dialect, Table, frame_kind
@@ -100,7 +101,7 @@ def posterior(protocol: SealedProtocol | PublishedTable | str | Path, frame: Any
         prior = fit_shares(reading.model, _require_complete(reading), observed, method)
     table = open_source(frame)
     way = reading.layout(table)
-    number = _unused_name("rows", way.names)
+    number = unique_label("rows", way.names)
     parts = [
         rows.group_by(pl.all(), maintain_order=True).agg(pl.len().cast(pl.Int64).alias(number))
         for rows in table.batches(way.names)
@@ -426,9 +427,3 @@ def posterior_quantiles(model: ChannelModel, prior: FloatArray, outputs: NDArray
     flat = (ends + np.arange(len(ends))[:, None]).ravel()
     at = np.searchsorted(flat, which + uniform, side="right")
     return np.asarray(np.minimum(at - which * ends.shape[1], ends.shape[1] - 1))
-
-
-def _unused_name(name: str, taken: Sequence[str]) -> str:
-    while name in taken:
-        name += "_"
-    return name

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -95,12 +96,20 @@ def _reach(surprise: FloatArray, room: FloatArray) -> FloatArray:
     return np.where(free <= room, free, beyond)
 
 
-def hoeffding_interval(
-    estimate: FloatArray, ranges: FloatArray, rows: int, level: float
+def settle_interval(
+    lower: FloatArray, upper: FloatArray, estimate: FloatArray, ranges: FloatArray, rows: int, settings: Any
 ) -> tuple[FloatArray, FloatArray]:
-    r"""Hoeffding's :math:`\hat\theta \pm R \sqrt{\ln(2 / (1 - level)) / 2n}`: it holds for any number of rows."""
-    half = ranges * np.sqrt(np.log(2 / (1 - level)) / (2 * rows))
-    return np.clip(estimate - half, 0.0, 1.0), np.clip(estimate + half, 0.0, 1.0)
+    r"""The interval made to hold where rows are few, and rounded outwards to the whole rows that a table holds.
+
+    Hoeffding's :math:`\hat\theta \pm R \sqrt{\ln(2 / (1 - level)) / 2n}` holds for any number of rows.
+    """
+    if rows < FEW_ROWS:
+        half = ranges * np.sqrt(np.log(2 / (1 - settings.level)) / (2 * rows))
+        lower = np.minimum(lower, np.clip(estimate - half, 0.0, 1.0))
+        upper = np.maximum(upper, np.clip(estimate + half, 0.0, 1.0))
+    if settings.fixed:
+        lower, upper = np.floor(rows * lower + WHOLE) / rows, np.ceil(rows * upper - WHOLE) / rows
+    return lower, upper
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,7 +68,7 @@ ROUNDING = 1e-9  # of n V: what is left of nothing
 def unbiased_variances(model: ChannelModel, p: FloatArray, tables: Sequence[Matrix]) -> list[FloatArray]:
     """n V of every function of several tables (0-1, a × r each)."""
     root = np.sqrt(p)
-    J = _information(model, p)
+    J = information(model, p)
     J[np.diag_indices_from(J)] += SINGULAR
     inverse = _inverse_of_root(J)
     found = []
@@ -80,7 +80,7 @@ def unbiased_variances(model: ChannelModel, p: FloatArray, tables: Sequence[Matr
     return found
 
 
-def _information(model: ChannelModel, p: FloatArray) -> FloatArray:
+def information(model: ChannelModel, p: FloatArray) -> FloatArray:
     """√p J √p: what one row tells of the shares."""
     root, second = np.sqrt(p), model.second_moment(p)
     told = np.divide(1.0, np.sqrt(second), out=np.zeros_like(second), where=second > 0)

@@ -138,7 +138,7 @@ class LinearEstimator:
         """At the shares of the published model, or at likely ones."""
         if noisy is not None:
             return cls._at(model, observed, noisy, noisy.reference)
-        return cls._at(model, observed, None, _likely_shares(model, observed))
+        return cls._at(model, observed, None, likely_shares(model, observed))
 
     @classmethod
     def _at(
@@ -247,11 +247,11 @@ class LinearEstimator:
         return Spread(variance, np.zeros_like(variance))
 
 
-def _likely_shares(model: ChannelModel, observed: Observations) -> FloatArray:
+def likely_shares(model: ChannelModel, observed: Observations) -> FloatArray:
     """About the most likely shares."""
-    p = np.full(model.inputs, 1 / model.inputs)
-    likelihood, counts = model.likelihood(observed), observed.counts / observed.counts.sum()
+    p, channel = np.full(model.inputs, 1 / model.inputs), model.means
     for _ in range(STEPS):
-        p = p * (likelihood @ (counts / (p @ likelihood)))
+        chance = p @ channel
+        p = p * (channel @ np.divide(observed.statistics, chance, out=np.zeros_like(chance), where=chance > 0))
         p /= p.sum()
-    return p
+    return np.asarray(p)

@@ -17,47 +17,32 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privacyfunnel.arrays import BoolArray, FloatArray, IntArray, Matrix, dense, linalg, sparsify
-from privacyfunnel.estimation.intervals import FEW_ROWS, WHOLE, Spread, hoeffding_interval, interval, spread
-from privacyfunnel.estimation.inversion import project_on_simplex
+from privacyfunnel.arrays import BoolArray, FloatArray, IntArray, dense, linalg, sparsify
+from privacyfunnel.estimation.intervals import Spread, interval, settle_interval, spread
+from privacyfunnel.estimation.inversion import SINGULAR, information, project_on_simplex
+from privacyfunnel.estimation.linear import likely_shares
 from privacyfunnel.estimation.observation import Cells, ChannelModel, Observations, UnbiasedEstimates
 from privacyfunnel.estimation.profile import CertainBounds
+from privacyfunnel.estimation.share_estimates import EstimationSettings, Shares
 
-SINGULAR = 1e-12  # beside 1: the sliver
 UNBIASED = 1e-7  # of a share: how far M g may be from w
-STEPS = 100  # of the iterative Bayesian update: only variances depend on where it ends
 AT_ONCE = 1 << 22  # weights that are worked on at a time
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ManyShares:
-    """Estimates of r functions of p, their standard errors and intervals; of those not identified, bounds alone."""
-
-    share: FloatArray
-    error: FloatArray
-    lower: FloatArray
-    upper: FloatArray
-    identified: BoolArray
-
-
 def estimate_many_shares(
-    unbiased: Weights, observed: Observations, cells: Cells, level: float, *, fixed: bool
-) -> ManyShares:
-    """The shares of cells in the table (`fixed`) or in a population; those not identified are only bounded."""
-    rows, told = observed.rows, unbiased.estimate(cells, observed, fixed=fixed)
+    unbiased: Weights, observed: Observations, cells: Cells, settings: EstimationSettings
+) -> tuple[Shares, BoolArray]:
+    """The shares of cells in the table or in a population, and which are identified; the others are only bounded."""
+    fixed, told = settings.fixed, unbiased.estimate(cells, observed, fixed=settings.fixed)
     share = told.share
-    lower, upper = interval(told.share, Spread(told.variance, told.slope), level)
-    if rows < FEW_ROWS:
-        widest = hoeffding_interval(told.share, told.ranges, rows, level)
-        lower, upper = np.minimum(lower, widest[0]), np.maximum(upper, widest[1])
-    if fixed:  # a table holds whole rows
-        lower, upper = np.floor(rows * lower + WHOLE) / rows, np.ceil(rows * upper - WHOLE) / rows
+    lower, upper = interval(told.share, Spread(told.variance, told.slope), settings.level)
+    lower, upper = settle_interval(lower, upper, told.share, told.ranges, observed.rows, settings)
     inside = np.clip(share, 0.0, 1.0)
     lower = np.where(told.identified, np.minimum(lower, inside), 0.0)
     upper = np.where(told.identified, np.maximum(upper, inside), 1.0)
     if fixed:
         lower, upper = np.clip(lower, told.least, told.most), np.clip(upper, told.least, told.most)
-    return ManyShares(share, np.sqrt(told.variance), lower, upper, told.identified)
+    return Shares(share, np.sqrt(told.variance), lower, upper, True), told.identified
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,14 +58,14 @@ class Weights:
     def from_observed(cls, model: ChannelModel, observed: Observations) -> Weights:
         """At shares that make what was seen likely."""
         model = ChannelModel(sparsify(model.channel))
-        return cls.from_shares(model, _likely_shares(model.means, observed))
+        p = likely_shares(model, observed)
+        return cls.from_shares(model, (observed.rows * p + 1) / (observed.rows + len(p)))
 
     @classmethod
     def from_shares(cls, model: ChannelModel, p: FloatArray) -> Weights:
-        root, second = np.sqrt(p), model.second_moment(p)
+        second = model.second_moment(p)
         seen = np.divide(1.0, second, out=np.zeros_like(second), where=second > 0)
-        scaled = model.means * root[:, None] * np.sqrt(seen)
-        J = np.asarray(dense(scaled @ scaled.T))
+        J = information(model, p)
         J[np.diag_indices_from(J)] += SINGULAR
         return cls(model, p, seen, linalg.cholesky(J, lower=True, overwrite_a=True))
 
@@ -120,14 +105,3 @@ class Weights:
         """The distribution nearest to the unbiased estimates of all shares."""
         root, right = np.sqrt(self.p), self.model.means @ (self.seen * statistics)
         return project_on_simplex(root * linalg.cho_solve((self.factor, True), root * right))
-
-
-def _likely_shares(channel: Matrix, observed: Observations) -> FloatArray:
-    """About the most likely shares, with one more row of every value."""
-    a = channel.shape[0]
-    p = np.full(a, 1 / a)
-    for _ in range(STEPS):
-        chance = p @ channel
-        p = p * (channel @ np.divide(observed.statistics, chance, out=np.zeros_like(chance), where=chance > 0))
-        p /= p.sum()
-    return np.asarray((observed.rows * p + 1) / (observed.rows + a))

@@ -300,22 +300,21 @@ class Estimates:
 
         Values of several columns stand together, joined by ` & `; those of a group in a column of their own.
         """
-        lines = [
-            {
-                **dict(table.group),
-                "column": " & ".join(table.columns),
-                "value": " & ".join(cell.labels),
-                "share": cell.share,
-                "from": cell.lower,
-                "to": cell.upper,
-            }
-            for table in self.tables
-            for cell in table.cells
-        ]
+        told = [(name, {"share": c.share, "from": c.lower, "to": c.upper}) for name, _, c in self._named_cells()]
+        return self._list_lines(told, ("share", "from", "to"))
+
+    def _named_cells(self) -> Iterator[tuple[dict[str, str], Any, Cell]]:
+        """Every cell with its names, and with what tells it from others."""
+        for table in self.tables:
+            for cell in table:
+                names = {"column": " & ".join(table.columns), "value": " & ".join(cell.labels)}
+                yield {**dict(table.group), **names}, (table.group, table.columns, cell.labels), cell
+
+    def _list_lines(self, told: list[tuple[dict[str, str], dict[str, float | None]]], numbers: Sequence[str]) -> Any:
         groups = list(dict.fromkeys(name for table in self.tables for name, _ in table.group))
         text = dict.fromkeys([*groups, "column", "value"], pl.String)
-        rows = pl.DataFrame(lines, schema={**text, **dict.fromkeys(("share", "from", "to"), pl.Float64)})
-        return convert_rows(rows, self.kind)
+        lines = [{**names, **values} for names, values in told]
+        return convert_rows(pl.DataFrame(lines, schema={**text, **dict.fromkeys(numbers, pl.Float64)}), self.kind)
 
     def changes_since(self, before: Estimates) -> Any:
         """One line per value: its share before and now, the change, and between what it lies: from, to.
@@ -323,25 +322,16 @@ class Estimates:
         Both tables were drawn independently. Where unchanged people were drawn alike, intervals are wider than needed.
         """
         z = NormalDist().inv_cdf((1 + self.level) / 2)
-        known = {(table.group, table.columns, cell.labels): cell for table in before for cell in table}
-        lines = []
-        for table in self.tables:
-            for cell in table:
-                old = known.get((table.group, table.columns, cell.labels))
-                line: dict[str, Any] = {
-                    **dict(table.group),
-                    "column": " & ".join(table.columns),
-                    "value": " & ".join(cell.labels),
-                }
-                line |= {"before": None if old is None else old.share, "now": cell.share}
-                if old is not None and old.share is not None and cell.share is not None:
-                    change = cell.share - old.share
-                    half = z * math.hypot(old.standard_error or 0.0, cell.standard_error or 0.0)
-                    line |= {"change": change, "from": change - half, "to": change + half}
-                lines.append(line)
-        groups = list(dict.fromkeys(name for table in self.tables for name, _ in table.group))
-        text = dict.fromkeys([*groups, "column", "value"], pl.String)
-        return convert_rows(pl.DataFrame(lines, schema={**text, **dict.fromkeys(CHANGES, pl.Float64)}), self.kind)
+        known, told = {key: cell for _, key, cell in before._named_cells()}, []
+        for names, key, cell in self._named_cells():
+            old = known.get(key)
+            line: dict[str, float | None] = {"before": None if old is None else old.share, "now": cell.share}
+            if old is not None and old.share is not None and cell.share is not None:
+                change = cell.share - old.share
+                half = z * math.hypot(old.standard_error or 0.0, cell.standard_error or 0.0)
+                line |= {"change": change, "from": change - half, "to": change + half}
+            told.append((names, line))
+        return self._list_lines(told, CHANGES)
 
     def to_pandas(self) -> Any:
         """`to_frame` for pandas."""

@@ -11,7 +11,7 @@ from privacyfunnel.arrays import BoolArray, FloatArray, special
 from privacyfunnel.errors import ParameterError
 from privacyfunnel.estimation.calibration import Calibration, KnownMargins, calibrate_groups
 from privacyfunnel.estimation.identification import RowSpace, share_bounds
-from privacyfunnel.estimation.intervals import EXACT, FEW_ROWS, WHOLE, Spread, hoeffding_interval, interval, spread
+from privacyfunnel.estimation.intervals import EXACT, Spread, interval, settle_interval, spread
 from privacyfunnel.estimation.inversion import project_on_simplex, unbiased_weights
 from privacyfunnel.estimation.likelihood import maximum_likelihood
 from privacyfunnel.estimation.linear import LinearEstimator, NoisyShares
@@ -162,12 +162,7 @@ class Fit:
     def _linear_shares(self, linear: LinearEstimator, functions: FloatArray) -> Shares:
         rows, settings = self.observed.rows, self.settings
         told = linear.estimate(functions, settings.level, fixed=settings.fixed)
-        lower, upper = told.lower, told.upper
-        if rows < FEW_ROWS:
-            widest = hoeffding_interval(told.share, told.ranges, rows, settings.level)
-            lower, upper = np.minimum(lower, widest[0]), np.maximum(upper, widest[1])
-        if settings.fixed:
-            lower, upper = np.floor(rows * lower + WHOLE) / rows, np.ceil(rows * upper - WHOLE) / rows
+        lower, upper = settle_interval(told.lower, told.upper, told.share, told.ranges, rows, settings)
         lower, upper = self._clip_to_certain(functions, np.maximum(lower, 0.0), np.minimum(upper, 1.0))
         error = np.where(upper - lower <= EXACT, 0.0, told.standard_error)
         return Shares(np.clip(told.share, lower, upper), error, lower, upper, True, told.from_rows)
@@ -182,11 +177,7 @@ class Fit:
         exact = around.variance <= EXACT**2  # certain outputs: counted, not estimated
         share = unbiased if settings.method == "inversion" else np.where(exact, unbiased, self.p @ functions)
         lower, upper = self._intervals(functions, unbiased, around, apart)
-        if rows < FEW_ROWS:
-            widest = hoeffding_interval(alone, model.ranges(g), rows, settings.level)
-            lower, upper = np.minimum(lower, widest[0]), np.maximum(upper, widest[1])
-        if settings.fixed:  # a table holds whole rows
-            lower, upper = np.floor(rows * lower + WHOLE) / rows, np.ceil(rows * upper - WHOLE) / rows
+        lower, upper = settle_interval(lower, upper, alone, model.ranges(g), rows, settings)
         inside = np.clip(share, 0.0, 1.0)
         return share, np.sqrt(around.variance), np.minimum(lower, inside), np.maximum(upper, inside)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -162,21 +162,19 @@ def _large_table(
 ) -> ShareTable:
     """The shares of thousands of values: by the method asked for where there is a formula, else each by itself."""
     notes = []
-    told = estimate_many_shares(Weights.from_observed(model, seen), seen, cells, settings.level, fixed=settings.fixed)
-    share = told.share if settings.method == "inversion" else np.clip(told.share, told.lower, told.upper)
+    told, identified = estimate_many_shares(Weights.from_observed(model, seen), seen, cells, settings)
     if settings.method != "inversion":
+        told = replace(told, share=np.clip(told.share, told.lower, told.upper))
         notes.append(
             f"{model.inputs:,} values × {model.statistics:,} outputs are many: each share is an unbiased estimate by "
             "itself, and they need not sum to 1; intervals do not use what the others say."
         )
-    untold = int((~told.identified).sum())
+    untold = int((~identified).sum())
     if untold:
         notes.append(f"{untold:,} of {len(cells.labels):,} shares are not identified: they have bounds only.")
     if seen.rows < FEW_ROWS:
         notes.append(_few_rows_note(seen.rows))
-    shares = Shares(share, told.error, told.lower, told.upper, True)
-    told_cells = _cells(cells.labels, shares, told.identified)
-    return ShareTable(columns, group, seen.rows, told_cells, (), tuple(notes), "inversion")
+    return ShareTable(columns, group, seen.rows, _cells(cells.labels, told, identified), (), tuple(notes), "inversion")
 
 
 def _empty_table(sealed: SealedProtocol, columns: tuple[str, ...], other: ShareTable, why: SizeError) -> ShareTable:

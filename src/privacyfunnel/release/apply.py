@@ -23,7 +23,7 @@ from privacyfunnel.mechanisms.sampling import RowKey
 from privacyfunnel.mechanisms.sealing import SealedProtocol, certify_at_model
 from privacyfunnel.mechanisms.signatures import Signer, load_signed_protocol, read_signed_text
 from privacyfunnel.model.row_order_leak import OrderLeak
-from privacyfunnel.release.bound_table import BoundTable, TableLeak
+from privacyfunnel.release.bound_table import BoundTable, ColumnDrift, TableLeak
 from privacyfunnel.release.findings.kept_columns import KeptColumn, kept_column_statements
 from privacyfunnel.release.ledger.repeats import LedgerReport
 from privacyfunnel.release.private_design import model_scope_statement
@@ -55,6 +55,7 @@ class Applied(ShowsFacts, PublishedTable):
     dropped: tuple[str, ...] = ()  # columns that are not published
     measured: TableLeak | None = None  # ε on these rows, where they carry the secret; the owner's own
     unmeasured: str = ""  # why not, where they do
+    drift: tuple[ColumnDrift, ...] = ()  # of published columns since the design; the owner's own
     order: IntArray | None = None  # of a frame: which of its rows each published row is; the owner's own
     order_tells: OrderLeak | None = None
     kept_columns: tuple[KeptColumn, ...] = ()
@@ -354,6 +355,7 @@ def _make_applied(outgoing: RowSampler, table: Any, measured: TableLeak | None) 
         dropped=tuple(name for name in met.encoding.table.columns if name not in used),
         measured=measured,
         unmeasured=met.unmeasured or (MODEL_PROMISE if met.sealed.model is not None and met.has_secret else ""),
+        drift=met.measure_columns(),
         order_tells=outgoing.measure_row_order(),
         kept_columns=outgoing.kept_columns(),
     )

@@ -24,6 +24,7 @@ from privacyfunnel.mechanisms.sealing import SMALLEST_EPSILON, SealedProtocol, e
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.kept_promise import KeptCounts
 from privacyfunnel.model.promises import Promise
+from privacyfunnel.model.published.wide_model import WideModel
 from privacyfunnel.release.kept_counts import count_records, published_variable
 from privacyfunnel.spec.fields import DROP, ERROR
 from privacyfunnel.tables.coding.bins import Bins
@@ -54,6 +55,16 @@ class TableLeak:
         above = worst.exceeds(limit)
         epsilon = worst.leak.epsilon if above else min(worst.leak.epsilon, limit)
         return cls(epsilon, promise.epsilon, above, rows)
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnDrift:
+    """How a published column differs from the published model of the rows of the design: the owner's own."""
+
+    column: str
+    distance: float  # total variation, from 0 to 1
+    label: str  # whose share changed most
+    change: float  # of that share; the model's is noisy
 
 
 def refuse_unlinked(sealed: SealedProtocol, columns: Sequence[str]) -> None:
@@ -179,6 +190,23 @@ class BoundTable:
         )
         inputs = (self._secret[s][:, None] * len(table.combos) + x).reshape(-1) if self.sealed.sees_secret else x
         return joint, self.sealed.mechanism.restrict_inputs(inputs)
+
+    def measure_columns(self) -> tuple[ColumnDrift, ...]:
+        """What changed since the design, the largest change first; nothing where no published model tells."""
+        model, domain, counted = self.sealed.model, self.sealed.domain, self.encoding.contingency
+        found, rows = [], counted.weights.sum(axis=0)
+        if model is None:
+            return ()
+        for j, at in enumerate(domain.attributes):
+            m = len(at.labels)
+            if isinstance(model, WideModel):
+                old = model.tree.marginal((j,)).sum(axis=0).astype(np.float64)
+            else:
+                old = np.bincount(domain.combos[:, j], np.sum(model.weights_by_input, axis=0).astype(np.float64), m)
+            off = np.bincount(counted.combos[:, j], rows, m) / rows.sum() - old / old.sum()
+            most = int(np.abs(off).argmax())
+            found.append(ColumnDrift(at.name, float(np.abs(off).sum()) / 2, at.labels[most], float(off[most])))
+        return tuple(sorted(found, key=lambda each: -each.distance))
 
     def measure_leak(
         self,

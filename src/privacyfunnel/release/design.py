@@ -32,6 +32,7 @@ from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.kept_promise import KeptCounts, KeptPromise
 from privacyfunnel.model.promises import Promise
+from privacyfunnel.model.published.noise import BeforeNoise, skip
 from privacyfunnel.model.uses.ordinal_scale import Orders
 from privacyfunnel.model.uses.use import Information, Use, UseValue
 from privacyfunnel.names import validate_roles
@@ -173,7 +174,7 @@ def design_file(
     """Design the protocol for a file, a `Query` or the table of the spec, and write it to `spec.into`.
 
     A codebook is written beside it where the table will show codes. No row is drawn. A private design is recorded in
-    the owner's ledger before its noise is drawn; a second one for the same rows is refused unless the spec says
+    the owner's ledger before its first noise is drawn; a second one for the same rows is refused unless the spec says
     `again`. With `spec.counts` the file has a row per combination, and that column is the number of rows of each.
     """
     from contextlib import ExitStack
@@ -197,13 +198,17 @@ def design_file(
     if watch:
         watch("counting", 0)
     contingency = count_table(table, spec).contingency if spec.counts is None else _count_table_contingency(table, spec)
-    noise: tuple[Entry, ...] = ()
-    if spec.is_private_design:
-        ledger = Ledger(ledger_path(origin) if spec.ledger is None else spec.ledger)
-        with ledger.open_session() as salt:
-            noise = record_noise(ledger, contingency, spec, origin, into, salt)
-    with noise_counts([into] if spec.is_private_design else []):
-        found = replace(design_from_counts(contingency, spec, progress), noise=noise)
+    noise: list[tuple[Entry, ...]] = []  # once noise was drawn
+
+    def before_noise() -> None:
+        if spec.is_private_design and not noise:
+            ledger = Ledger(ledger_path(origin) if spec.ledger is None else spec.ledger)
+            with ledger.open_session() as salt:
+                noise.append(record_noise(ledger, contingency, spec, origin, into, salt))
+
+    with noise_counts(noise):
+        found = design_from_counts(contingency, spec, progress, before_noise=before_noise)
+        found = replace(found, noise=noise[0] if noise else ())
     codes, owners = codebook(found.sealed, found.joint), not found.sealed.has_noisy_design
     with ensure_folder(into.parent), ExitStack() as stack:  # the protocol appears last
         part = stack.enter_context(atomic_file(into, force=force, owner_only=owners))
@@ -249,11 +254,16 @@ def count_table(table: Table, spec: ReleaseSpec) -> Encoding:
 
 @one_blas_thread()
 def design_from_counts(
-    contingency: Contingency, spec: ReleaseSpec, progress: Progress | None = None, kept: KeptCounts | None = None
+    contingency: Contingency,
+    spec: ReleaseSpec,
+    progress: Progress | None = None,
+    kept: KeptCounts | None = None,
+    before_noise: BeforeNoise = skip,
 ) -> DesignResult:
     """The protocol that the spec asks for, sealed, with the columns and bins of the table in its domain.
 
-    Where columns are `kept` beside what is published, the promise is about both together.
+    Where columns are `kept` beside what is published, the promise is about both together. `before_noise` is called
+    before each draw of noise for the counts, and may refuse it.
     """
     asked = spec.options(progress)
     begun, counted = time.monotonic(), contingency
@@ -261,17 +271,17 @@ def design_from_counts(
     fitted: FittedModel | FittedWideModel | None = None
     wide: WideDesign | None = None
     if spec.publishes_model and is_wide(spec):
-        fitted = fit_wide(contingency, spec)
+        fitted = fit_wide(contingency, spec, before_noise)
         contingency, joint = fitted.contingency, fitted.joint
         found, wide = _run_wide(fitted, asked)
     elif spec.publishes_model:  # from here on nothing of the table is looked at but the model
         with _neighbours_advised(contingency, spec):
-            fitted = fit_model(contingency, spec)
+            fitted = fit_model(contingency, spec, before_noise)
             contingency, joint = fitted.contingency, fitted.joint
             asked = replace(asked, orders=_named_orders(asked.orders, joint))
             found = run_method(spec, joint, fitted.promise, asked)
     elif spec.is_private_design:  # from here on nothing of the table is looked at but noisy counts
-        joint, promise = fit_population(contingency, spec)
+        joint, promise = fit_population(contingency, spec, before_noise)
         found = run_method(spec, joint, promise, asked)
     elif not spec.population_if_possible:
         joint = check_joint(contingency)

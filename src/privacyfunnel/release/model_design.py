@@ -22,10 +22,10 @@ from privacyfunnel.formatting import format_number
 from privacyfunnel.hints import hint
 from privacyfunnel.model.comparisons import float_below
 from privacyfunnel.model.credal.noisy_sample_rule import NoisySampleRule
-from privacyfunnel.model.credal.sample_rule import RARE, check_confidence
+from privacyfunnel.model.credal.sample_rule import check_confidence
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Population, PopulationPromise, Promise
-from privacyfunnel.model.published.noise import NOISES, NoiseSource, OwnNoise, noise_variance
+from privacyfunnel.model.published.noise import NOISES, BeforeNoise, LoggedNoise, NoiseSource, OwnNoise, noise_variance
 from privacyfunnel.model.published.noisy_counts import NoisyCounts, check_design_epsilon
 from privacyfunnel.model.published.table_model import (
     DELTA,
@@ -99,7 +99,7 @@ class _NoisyTable:
         return MeasuredCounts(cells, np.stack([self.variance[group].sum(axis=0) for group in groups]))
 
 
-def fit_model(table: Contingency, spec: ReleaseSpec) -> FittedModel:
+def fit_model(table: Contingency, spec: ReleaseSpec, before_noise: BeforeNoise) -> FittedModel:
     """The model of a table, and the promise for records with respect to it."""
     promise, budget = spec.promise_value, _make_budget(table, spec)
     if budget.total > LARGEST_TOTAL and spec.domain_file is None:
@@ -107,7 +107,7 @@ def fit_model(table: Contingency, spec: ReleaseSpec) -> FittedModel:
             f"Labels are found through noise for ε of at most {LARGEST_TOTAL}; it is {format_number(promise.epsilon)}. "
             f"Name labels in a domain file ({hint('domain', 'domain.json')}), or use a smaller ε."
         )
-    noise, fewest = noise_source(spec), _fewest_rows(spec)
+    noise, fewest = noise_source(spec, before_noise), _fewest_rows(spec)
     table = table if spec.domain_file is not None else _fill(table)
     if promise.by_column:
         columns, budget = table.secret.columns, replace(budget, parts=len(table.secret.columns))
@@ -177,7 +177,7 @@ def _fit_table(noisy: _NoisyTable, budget: _Budget, secret: str) -> TableModel:
     )
 
 
-def fit_population(table: Contingency, spec: ReleaseSpec) -> tuple[Joint, Promise]:
+def fit_population(table: Contingency, spec: ReleaseSpec, before_noise: BeforeNoise) -> tuple[Joint, Promise]:
     """Noisy counts of a domain that is given, to design for, and the promise about the people as far as they tell."""
     for role, size in zip(("secret", "published"), table.weights.shape, strict=True):
         if size < 2:
@@ -188,9 +188,9 @@ def fit_population(table: Contingency, spec: ReleaseSpec) -> tuple[Joint, Promis
     _refuse_size(table.weights)
     budget = _make_budget(table, spec)
     epsilon = budget.fixed or budget.total * FOR_POPULATION
-    counts = NoisyCounts.draw(table.weights, epsilon, noise_source(spec))
+    counts = NoisyCounts.draw(table.weights, epsilon, noise_source(spec, before_noise))
     joint = Joint.from_contingency(replace(table, weights=counts.weights))
-    rule = NoisySampleRule(counts, check_confidence(spec.confidence or CONFIDENCE), RARE)
+    rule = NoisySampleRule(counts, check_confidence(spec.confidence or CONFIDENCE)).pool_behind_noise(joint)
     promise = spec.promise_value.with_epsilon(float_below(budget.total - epsilon))
     return joint, PopulationPromise(promise, Population(rule, counts.rows), joint)
 
@@ -432,16 +432,16 @@ def _product(codings: list[Coding]) -> Variable:
     return domain.variable([coding.column for coding in codings])
 
 
-def noise_source(spec: ReleaseSpec) -> Noise:
+def noise_source(spec: ReleaseSpec, before_draw: BeforeNoise) -> Noise:
     """Where noise comes from; from a seed for tests only, and then the protocol is not for publication."""
     seeded = partial(OwnNoise, randbelow=random.Random(spec.seed).randrange)
-    return NOISES[spec.design_noise] if spec.seed is None else seeded
+    source = NOISES[spec.design_noise] if spec.seed is None else seeded
+    return lambda rate: LoggedNoise(source(rate), before_draw)
 
 
 def _enough(budget: _Budget, cells: int = 0) -> str:
     """An ε that would do, rounded up, or as many rows as it would do for."""
-    needed = 4 * cells / budget.rows if cells else 2 * ROWS_TO_FIND_LABELS / budget.rows
-    epsilon = f"{max(needed, 2 * float(budget.total)):.2g}"
+    epsilon = f"{max((4 * cells or 2 * ROWS_TO_FIND_LABELS) / budget.rows, 2 * float(budget.total)):.2g}"
     rows = math.ceil(float(epsilon) / float(budget.total) * budget.rows)
     larger = f"{hint('epsilon', epsilon)} or " if float(epsilon) <= LARGEST_ADVICE else ""
     return f"Try {larger}{float(f'{rows:.2g}'):,.0f} rows"

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from privacyfunnel.atomic_files import begin_file, ensure_folder, scratch_file
 from privacyfunnel.release.ledger.ledger_file import Ledger
-from privacyfunnel.release.ledger.repeats import (
-    LedgerReport,
-    ProtocolText,
-    assess_repeats,
-    concurrent_release_error,
-    make_entry,
-    repeat_error,
-)
+from privacyfunnel.release.ledger.repeats import LedgerReport, ProtocolText, make_entry, remember
 from privacyfunnel.release.release_files import Destination
 from privacyfunnel.release.row_sampler import RowSampler
 from privacyfunnel.spec import ReleaseSpec
@@ -35,7 +27,6 @@ if TYPE_CHECKING:
     from privacyfunnel.tables.readers.table_files import TableSource
 
 T = TypeVar("T")
-LOG = logging.getLogger(__name__)
 SPOOL = ".rows.parquet"  # rows on their way into a database
 LOOK = 0.2  # seconds between looks for a signal
 
@@ -63,15 +54,13 @@ def publish(
     excel_safe = spec.excel_safe
     if excel_safe:
         refuse_unsafe(place.suffix, [*outgoing.layout.names, *spec.keep], outgoing.layout.texts)
-    mine = make_entry(outgoing, protocol, salt, source, place.table, trial=trial)
-    remembered = assess_repeats(book.path, mine, book.other_releases(mine), outgoing, *(of_secret or spec.of_secret))
-    if remembered.repeats and not spec.again:
-        raise repeat_error(remembered)
-    LOG.info("drawing %d rows, with a protocol of %s about %s", mine.rows, mine.promise, " & ".join(mine.secret))
+    counted, made = outgoing.bound_table.encoding.contingency, (protocol, salt, source, place.table)
+    numbers: dict[str, Any] = {"rows": outgoing.rows, "order": outgoing.order_key}
+    mine = make_entry(outgoing.sealed, counted, outgoing.spec, *made, **numbers, trial=trial)
     with (
+        remember(book, mine, spec, outgoing, of_secret or spec.of_secret) as remembered,
         ensure_folder(place.path.absolute().parent),
         nullcontext() if place.target is None else place.target.write(force=place.force) as load,
-        book.record(mine, known=remembered.repeats, refuse=concurrent_release_error) as replaced,
         place.stage() as staged,
     ):
         outputs = [(begin_file(staged / output.name), output) for output in place.output_files(outgoing)]
@@ -83,12 +72,11 @@ def publish(
         like = output_text_format(outgoing.bound_table.encoding.table, excel_safe=excel_safe)
         for path, output in outputs:
             write_batches(path, output.suffix, rows.take(output.rows), excel_safe=excel_safe, text_format=like)
-        found = finish(staged, remembered.add_replaced(replaced))
+        found = finish(staged, remembered)
         if load is not None:
             notice = staged / place.notice
             load(_read_spool(spool), notice.read_text(encoding="utf-8") if notice.exists() else "")
             spool.unlink()
-    LOG.info("published %s; recorded in the ledger as %s", place.table, mine.name)
     return found
 
 

@@ -58,11 +58,13 @@ class ReleaseRun:
         watch: ProgressCallback | None = None,
         progress: Progress | None = None,
         before_design: Callable[[Contingency], None] = lambda counted: None,
+        before_noise: Callable[[Contingency], None] = lambda counted: None,
         earlier: EarlierRelease | None = None,
     ) -> ReleaseRun:
         """Count the table, make the protocol and seal it; nothing is published yet.
 
-        `before_design` sees the counts and may refuse the release before anything is solved. After an `earlier` release
+        `before_design` sees the counts and may refuse the release before anything is solved, `before_noise` before each
+        draw of noise for them. After an `earlier` release
         the protocol is made by the model of that one, and no count is looked at.
         """
         from privacyfunnel.names import validate_columns
@@ -81,7 +83,9 @@ class ReleaseRun:
         encoding = count_table(table, spec)
         before_design(encoding.contingency)
         kept = count_kept(encoding, spec.judged_columns) if spec.judged_columns else None
-        design = design_from_counts(encoding.contingency, spec, progress, kept)
+        design = design_from_counts(
+            encoding.contingency, spec, progress, kept, lambda: before_noise(encoding.contingency)
+        )
         return cls.from_design(encoding, spec, design, watch, warnings)
 
     @classmethod
@@ -317,13 +321,15 @@ def sanitise_file(
 
     def before_design(counted: Contingency) -> None:
         refuse_repeat(book, counted, spec, source, place.table, salt, trial=trial)
-        if private:
+
+    def before_noise(counted: Contingency) -> None:
+        if private and not recorded:
             noise.extend(record_noise(book, counted, spec, source, path, salt, trial=trial))
             recorded.append(path)
 
     with book.open_session() as salt:
         with noise_counts(recorded):
-            run = ReleaseRun.start(table, spec, watch, progress, before_design=before_design, earlier=earlier)
+            run = ReleaseRun.start(table, spec, watch, progress, before_design, before_noise, earlier)
             if not trial:
                 run.refuse_useless()
         protocol = ProtocolText(path, run.sealed.to_text())

@@ -35,7 +35,7 @@ from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.published.impossible import ImpossibleRecords
 from privacyfunnel.model.published.measurement import MOST_LABELS, CodedTable
 from privacyfunnel.model.published.model_quality import ModelQuality, measure_quality
-from privacyfunnel.model.published.noise import NoNoise
+from privacyfunnel.model.published.noise import BeforeNoise, NoNoise
 from privacyfunnel.model.published.noisy_counts import check_design_epsilon
 from privacyfunnel.model.published.table_model import PublishedModel
 from privacyfunnel.model.published.tree_model import check_known
@@ -179,7 +179,7 @@ def check_wide(table: Contingency, spec: ReleaseSpec) -> None:
     ImpossibleRecords.find(attributes, spec.impossible_combinations)
 
 
-def fit_wide(table: Contingency, spec: ReleaseSpec) -> FittedWideModel:
+def fit_wide(table: Contingency, spec: ReleaseSpec, before_noise: BeforeNoise) -> FittedWideModel:
     """The tree of a table, and the promise for records with respect to it."""
     check_wide(table, spec)
     promise, given = spec.promise_value, spec.domain_file is not None
@@ -199,8 +199,9 @@ def fit_wide(table: Contingency, spec: ReleaseSpec) -> FittedWideModel:
         for coding in table.published.codings
     ]
     secrets_given = given or {*spec.secret} <= {*spec.public_labels}
-    measured, spent, source = coded, epsilon, noise_source(spec)
-    if spec.model_table is not None:
+    measured, spent, source = coded, epsilon, noise_source(spec, before_noise)
+    if spec.model_table is not None:  # its noise was drawn by somebody else, and counts
+        before_noise()
         measured, spent, source = _read_model_table(spec), ENOUGH, lambda _: NoNoise()
     each = [_secret_attribute(table.select_secret(j)) for j in range(secrets)] if promise.by_column else []
     known = secrets_given, kinds

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,11 @@ from privacyfunnel.errors import ColumnError
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.names import unique_label, validate_columns
 from privacyfunnel.release.bound_table import BoundTable, TableLeak, find_unknown
-from privacyfunnel.release.kept_counts import MOST_CELLS, published_variable, too_many_error
+from privacyfunnel.release.kept_counts import MOST_CELLS, count_records, published_variable, too_many_error
 from privacyfunnel.spark.output_folder import is_classic
 from privacyfunnel.spec import ReleaseSpec
 from privacyfunnel.tables.coding.coders import Coding
-from privacyfunnel.tables.coding.contingency import UnknownRows
+from privacyfunnel.tables.coding.contingency import Contingency, UnknownRows
 from privacyfunnel.tables.coding.known_domain import KnownCoder, encode_published
 from privacyfunnel.tables.coding.normalisation import normalise_codings
 from privacyfunnel.tables.coding.row_hashes import (
@@ -85,17 +86,33 @@ def measure_rows(df: Any, sealed: SealedProtocol, spec: ReleaseSpec) -> tuple[Ta
     if not {*secret} <= {*df.columns}:
         return None, ""
     columns = [*secret, *(at.name for at in sealed.domain.attributes), *spec.judged_columns]
-    counts = unique_label("rows", columns)
     different = df.select(*(df[quote_name(name)] for name in columns)).distinct().limit(MOST_CELLS + 1).count()
     if different > MOST_CELLS and spec.judged_columns:
         raise too_many_error(spec.judged_columns)
     if different > MOST_CELLS:
         return None, f"more than {MOST_CELLS:,} combinations of secret, published and kept values are not counted"
-    table = count_combinations(df, columns, counts)
-    bins, merges = spec.of_secret if spec.secret else (spec.bin_rules, spec.merges)
-    keep, allowed = (*spec.judged_columns, counts), None if spec.secret else spec.allowed_epsilon
-    met = BoundTable.bind(open_source(table), sealed, bins=bins, merges=merges, keep=keep)
+    met, counts = _bind_counts(df, columns, sealed, spec)
+    allowed = None if spec.secret else spec.allowed_epsilon
     return met.measure_leak(spec.judged_columns, spec.unknown, allowed, counts), met.unmeasured
+
+
+def _bind_counts(df: Any, columns: Sequence[str], sealed: SealedProtocol, spec: ReleaseSpec) -> tuple[BoundTable, str]:
+    """The combinations of these columns read as the protocol reads them, and the column of how many rows each has."""
+    counts = unique_label("rows", columns)
+    bins, merges = spec.of_secret if spec.secret else (spec.bin_rules, spec.merges)
+    table, keep = open_source(count_combinations(df, columns, counts)), (*spec.judged_columns, counts)
+    return BoundTable.bind(table, sealed, bins=bins, merges=merges, keep=keep), counts
+
+
+def count_for_ledger(df: Any, sealed: SealedProtocol, spec: ReleaseSpec) -> Contingency:
+    """The rows by secret, where they carry it, and published values, as one machine counts them."""
+    columns = (*sealed.domain.secret_columns, *(at.name for at in sealed.domain.attributes))
+    plain = replace(spec, keep=())
+    met, counts = _bind_counts(df, [name for name in columns if name in df.columns], sealed, plain)
+    found, listed = met.encoding.contingency, count_records(met.encoding, (), counts)
+    (s, x, _), weights = listed.cells[listed.cells[:, 1] >= 0].T, np.zeros_like(found.weights)
+    np.add.at(weights, (s, x), listed.weights[listed.cells[:, 1] >= 0])
+    return replace(found, weights=weights)
 
 
 def restrict_block_folders(session: Any) -> None:

@@ -6,11 +6,14 @@ and id column, inside the function that Spark sends them and nowhere else.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from privacyfunnel.atomic_files import OWNER
 from privacyfunnel.errors import ParameterError
 from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.protocol_file import PROTOCOL
@@ -21,8 +24,10 @@ from privacyfunnel.names import unique_label
 from privacyfunnel.release.apply import Applied, load_verified
 from privacyfunnel.release.design import DesignResult, design_from_counts
 from privacyfunnel.release.design import design as designed_frame
+from privacyfunnel.release.ledger.ledger_file import named_ledger
+from privacyfunnel.release.ledger.repeats import LedgerReport, ProtocolText, make_entry, record_noise, remember
 from privacyfunnel.release.release_files import NOTICE, codebook, codebook_name
-from privacyfunnel.spark.counting import count_combinations
+from privacyfunnel.spark.counting import count_combinations, count_for_ledger
 from privacyfunnel.spark.frame_draw import FrameDraw, refuse_persons
 from privacyfunnel.spark.output_folder import PARQUET, HiddenFolder, OutputFiles, atomic_folder
 from privacyfunnel.spec import ReleaseSpec
@@ -39,16 +44,24 @@ class ClusterCounts:
 
     df: Any
     columns: tuple[str, ...]
+    name: str = ""  # by which Spark reads it
     query: str = ""
     file: Path | None = None
     folder: Path = Path()
-    identity: str = ""
     suffix: str = ".csv"
 
     @property
     def counts(self) -> str:
         """The column that says how many rows a combination stands for."""
         return unique_label("rows", self.columns)
+
+    @property
+    def identity(self) -> str:
+        """The file, as one machine names it; or the name or query in Spark; a frame without a name is like no other."""
+        here = Path(self.name.removeprefix("file://"))
+        if not self.name:
+            return secrets.token_hex(8)
+        return str(here.resolve()) if here.exists() else self.name
 
     def open(self, dialect: Dialect) -> FrameTable:
         return FrameTable.from_native(count_combinations(self.df, self.columns, self.counts))
@@ -65,23 +78,51 @@ class ClusterCounts:
         )
 
 
-def apply_to_folder(sealed: SealedProtocol, df: Any, spec: ReleaseSpec, files: OutputFiles) -> Applied:
-    """Draw the rows of a data frame into a folder that appears complete or not at all."""
-    with atomic_folder(df.sparkSession, files) as folder:
-        return write_draw(FrameDraw.of(sealed, df, spec), folder, files)
+def apply_to_folder(
+    sealed: SealedProtocol, df: Any, spec: ReleaseSpec, files: OutputFiles, *, name: str = "", protocol: Path | str = ""
+) -> Applied:
+    """Draw the rows of a data frame, which has a name, into a folder that appears complete or not at all."""
+    with ExitStack() as later, atomic_folder(df.sparkSession, files) as folder:
+        draw, text = FrameDraw.of(sealed, df, spec), ProtocolText(protocol, sealed.to_text())
+        remembered = later.enter_context(_record(draw, ClusterCounts(df, (), name), text, folder, files))
+        return replace(write_draw(draw, folder, files), remembered=remembered)
 
 
-def sanitise_to_folder(df: Any, spec: ReleaseSpec, files: OutputFiles) -> tuple[DesignResult, Applied]:
+def sanitise_to_folder(
+    df: Any, spec: ReleaseSpec, files: OutputFiles, *, name: str = ""
+) -> tuple[DesignResult, Applied]:
     """Design a protocol, then draw; the folder also holds the protocol and its codebook."""
-    source = ClusterCounts(df, (*spec.secret, *spec.publish))
-    with atomic_folder(df.sparkSession, files) as folder:
-        found = design_from_counts(source.contingency(spec), spec)
-        done = write_draw(FrameDraw.of(found.sealed, df, spec), folder, files)
-        folder.describe(PROTOCOL, found.sealed.to_text())
+    source, book = ClusterCounts(df, (*spec.secret, *spec.publish), name), named_ledger(spec)
+    with ExitStack() as later, atomic_folder(df.sparkSession, files) as folder:
+        protocol, counted = folder.final_name(f"/{OWNER}/{PROTOCOL}"), source.contingency(spec)
+        if book is not None:
+            record_noise(book, counted, spec, source, protocol, later.enter_context(book.open_session()))
+        found = design_from_counts(counted, spec)
+        draw, text = FrameDraw.of(found.sealed, df, spec), ProtocolText(protocol, found.sealed.to_text())
+        remembered = later.enter_context(_record(draw, source, text, folder, files))
+        done = replace(write_draw(draw, folder, files), remembered=remembered)
+        folder.describe(PROTOCOL, text.text)
         codes = codebook(found.sealed, found.joint)
         if codes is not None:
             folder.describe(codebook_name(".csv"), codes.write_csv())
     return found, done
+
+
+@contextmanager
+def _record(
+    draw: FrameDraw, source: ClusterCounts, protocol: ProtocolText, folder: HiddenFolder, files: OutputFiles
+) -> Iterator[LedgerReport | None]:
+    """Make the release inside; remember it in the ledger that is named, if one is, and refuse a repeat."""
+    book, spec = named_ledger(draw.spec), draw.spec
+    if book is None:
+        yield None
+        return
+    with book.open_session() as salt:
+        made = (protocol, salt, source, folder.final_name(files.subpath))
+        counted, order = count_for_ledger(draw.df, draw.sealed, spec), None if spec.keep_order else b""
+        mine = make_entry(draw.sealed, counted, spec, *made, rows=draw.rows, order=order)
+        with remember(book, mine, spec) as found:
+            yield found
 
 
 def write_draw(draw: FrameDraw, folder: HiddenFolder, files: OutputFiles) -> Applied:
@@ -156,7 +197,11 @@ def apply(
     spec = combine(spec, row_id=row_id, key_file=key_file, keep=keep, unknown=unknown)
     sealed, signer = load_verified(protocol, spec)
     if into is not None:
-        return replace(apply_to_folder(sealed, df, spec, OutputFiles(into, file_format, force)), signer=signer)
+        files, path = (
+            OutputFiles(into, file_format, force),
+            "" if isinstance(protocol, SealedProtocol) else Path(protocol),
+        )
+        return replace(apply_to_folder(sealed, df, spec, files, protocol=path), signer=signer)
     if spec.row_id is None:
         raise ParameterError(
             "Rows without ids are drawn once, into files: Spark would draw a frame of them again whenever it is read. "

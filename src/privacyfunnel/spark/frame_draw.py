@@ -11,6 +11,7 @@ import secrets
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
+from types import SimpleNamespace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -228,13 +229,6 @@ class FrameDraw:
         return plain.mapInArrow(job, schema)
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
-    """A text sent inside the function, where there is no broadcast."""
-
-    value: str
-
-
 def _broadcast(df: Any, text: str) -> Any:
     """A text on its way to executors, apart from the keys.
 
@@ -242,7 +236,7 @@ def _broadcast(df: Any, text: str) -> Any:
     be in one. Over Spark Connect there is no broadcast, nor such a file.
     """
     session = df.sparkSession
-    return session.sparkContext.broadcast(text) if is_classic(session) else Text(text)
+    return session.sparkContext.broadcast(text) if is_classic(session) else SimpleNamespace(value=text)
 
 
 def refuse_persons(spec: ReleaseSpec) -> None:

@@ -24,6 +24,7 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -128,6 +129,11 @@ class HiddenFolder:
         self._final = self._system.makeQualified(named)
         self.tag = secrets.token_hex(8)  # of its jobs, too
         self._root = self._hadoop.Path(self._final.getParent(), f".{named.getName()}.{self.tag}")
+
+    def final_name(self, below: str) -> Path | str:
+        """Where something below the folder is when all is done, as a ledger names it."""
+        name = f"{self._final.toString()}{below}"
+        return Path(name.removeprefix("file:")) if name.startswith("file:") else name
 
     def begin(self) -> None:
         """Make the hidden folder; before hours are spent, refuse a name that is taken."""

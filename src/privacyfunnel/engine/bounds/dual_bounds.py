@@ -10,7 +10,7 @@ from privacyfunnel.engine.bounds.side_channels import ConditionalEntropyBound, R
 from privacyfunnel.engine.clock import Clock, now
 from privacyfunnel.engine.driver import DualBound
 from privacyfunnel.engine.problem import Problem, Proof
-from privacyfunnel.engine.reductions import SecretGroups, group_secrets, merge_similar
+from privacyfunnel.engine.reductions import SecretGroups, group_secrets
 from privacyfunnel.engine.settings import SETTINGS
 
 
@@ -122,27 +122,20 @@ class RelaxationBound(DualBound):
         self.relaxed = True
 
     def _bound_single_secrets(self, clock: Clock) -> list[int]:
-        """Each secret against the others, from inputs that are nearly alike to it; the secrets, the dearest first."""
+        """Each secret against the others; the secrets, the dearest first."""
         groups = group_secrets(self._problem)
         if groups is None:
             return []
         costs = np.array(
-            [
-                self._bound_one_secret(groups, s, SETTINGS.bounds.similar[0], clock.part(1 / (1 + groups.count - s)))
-                for s in range(groups.count)
-            ]
+            [self._bound_one_secret(groups, s, clock.part(1 / (1 + groups.count - s))) for s in range(groups.count)]
         )
-        order = [int(s) for s in np.argsort(-costs)]
-        self._bound_one_secret(groups, order[0], SETTINGS.bounds.similar[1], clock)
-        return order
+        return [int(s) for s in np.argsort(-costs)]
 
-    def _bound_one_secret(self, groups: SecretGroups, secret: int, eta: float, clock: Clock) -> float:
+    def _bound_one_secret(self, groups: SecretGroups, secret: int, clock: Clock) -> float:
         """Raise the bound by what one secret against the others costs."""
         problem = groups.single_out([secret])
         if problem is None or clock.late:
             return 0.0
-        if problem.size > SETTINGS.bounds.many_similar:
-            problem = merge_similar(problem, eta)
         cost = self._lower_bound(problem, SETTINGS.bounds.one_secret_gap, clock.seconds_left)
         self.bound = max(self.bound, cost)
         self.on_change()

@@ -34,7 +34,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from privacyfunnel.arrays import BoolArray, FloatArray, IntArray
-from privacyfunnel.errors import DistributionError
+from privacyfunnel.errors import DistributionError, ParameterError
 from privacyfunnel.model.comparisons import GroupPairs
 from privacyfunnel.model.credal.clopper_pearson import SCALE, binomial_tail, is_at_most
 from privacyfunnel.model.credal.clopper_pearson import exact_upper_bound as upper_without_noise
@@ -42,7 +42,7 @@ from privacyfunnel.model.credal.credal_sets import CredalSets
 from privacyfunnel.model.credal.events import FINEST, Events, empty_credal_sets, round_level, tighten_box, unite_groups
 from privacyfunnel.model.credal.sample_rule import RARE, small_sample_error
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.published.noise import NoiseSum, noise_sum
+from privacyfunnel.model.published.noise import NoiseSum, noise_sum, noise_variance
 from privacyfunnel.model.published.noisy_counts import NoisyCounts
 
 FLOAT_MARGIN = 1e-9  # relative to the share: what floats may be wrong by without a second look
@@ -119,6 +119,7 @@ class NoisyClopperPearson:
 # Of β: for the numbers of rows behind the noise, for shares, for the rest of each secret, for groups of rare ones and
 # their rests; what is left is for the secrets' own boxes.
 TOTALS, SHARES, RESTS, GROUPS = Fraction(6, 100), Fraction(2, 100), Fraction(30, 100), Fraction(12, 100)
+LIFTED = 4  # standard deviations by which noise may have made a secret of too few rows look common
 MOST_TERMS = 64  # of noise that are added up to know a number of rows: with more, a noisy total is nearer
 
 
@@ -159,9 +160,21 @@ class NoisySampleRule:
         """The rule that a file states."""
         return cls(NoisyCounts.from_json(content["design"], int(content["rows"])), confidence, rare)
 
-    def without_pooling(self) -> NoisySampleRule:
-        """The same rule, with no secret too rare."""
-        return replace(self, rare=0)
+    def pool_below(self, rare: int) -> NoisySampleRule:
+        """The same rule, with those secrets in the pool that have fewer rows than this; 0 for none."""
+        return replace(self, rare=rare)
+
+    def pool_behind_noise(self, joint: Joint) -> NoisySampleRule:
+        """The same rule, with those secrets in the pool that noise may have lifted above its limit.
+
+        Unless all but one would be; which secrets are looked at may depend on the noisy totals (Theorem 50).
+        """
+        more = self.pool_below(self.rare + math.ceil(LIFTED * math.sqrt(noise_variance(self.counts.total_rate))))
+        try:
+            more.groups(joint)
+        except ParameterError:
+            return self
+        return more
 
     def groups(self, joint: Joint) -> BoolArray:
         """Which secrets are promised together, groups × secrets, by their noisy numbers of rows."""

@@ -206,8 +206,8 @@ class CredalRule(Shape):
     def to_json(self) -> dict[str, Any]:
         """What a file says beside confidence and rarity."""
 
-    def without_pooling(self) -> CredalRule:
-        """The same rule, with no secret too rare."""
+    def pool_below(self, rare: int) -> CredalRule:
+        """The same rule, with those secrets in the pool that have fewer rows than this; 0 for none."""
 
     def groups(self, joint: Joint) -> BoolArray:
         """Which secrets are promised together, groups × secrets."""
@@ -281,9 +281,9 @@ class SampleRule:
         """The same rule, where people may have a value that no row has, or may not."""
         return replace(self, anything_else=covers)
 
-    def without_pooling(self) -> SampleRule:
-        """The same rule, with no secret too rare."""
-        return replace(self, rare=0)
+    def pool_below(self, rare: int) -> SampleRule:
+        """The same rule, with those secrets in the pool that have fewer rows than this; 0 for none."""
+        return replace(self, rare=rare)
 
     def groups(self, joint: Joint) -> BoolArray:
         """Which of the seen secrets are in one group, groups × secrets: the pool first, then the common ones.

@@ -20,6 +20,7 @@ from typing import Protocol
 from privacyfunnel.errors import ParameterError
 
 RandBelow = Callable[[int], int]  # a uniform integer from 0 to its argument less one
+BeforeNoise = Callable[[], None]  # called before each draw: who keeps account of noise may refuse it
 
 DIGITS = Context(prec=80)
 NEGLIGIBLE = Decimal("1e-25")  # chances beyond which noise is bounded as a whole
@@ -44,6 +45,26 @@ class NoiseSource(Protocol):
 
     def draw(self, count: int) -> list[int]:
         """That many independent draws."""
+
+
+def skip() -> None:
+    """Nobody keeps account."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedNoise:
+    """Noise of a source; whoever keeps account of it hears of every draw beforehand, and may refuse."""
+
+    source: NoiseSource
+    before_draw: BeforeNoise
+
+    @property
+    def rate(self) -> Fraction:
+        return self.source.rate
+
+    def draw(self, count: int) -> list[int]:
+        self.before_draw()
+        return self.source.draw(count)
 
 
 @dataclass(frozen=True, slots=True)

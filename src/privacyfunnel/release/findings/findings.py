@@ -10,17 +10,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeVar, cast
 
+import numpy as np
+
+from privacyfunnel.designs.methods import Effort, find_method
 from privacyfunnel.designs.wide.real_share_bound import bound_real_share
+from privacyfunnel.errors import PrivacyFunnelError
 from privacyfunnel.formatting import finite_or_none, format_factor, format_percent
+from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.mechanism import Mechanism
 from privacyfunnel.mechanisms.real_or_synthetic import RealOrSynthetic
 from privacyfunnel.mechanisms.sealing import SealedProtocol, exact_worst_leak
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.promises import SRLIP
+from privacyfunnel.model.promises import SRLIP, PopulationPromise
 from privacyfunnel.names import format_names
 from privacyfunnel.release.design import DesignResult
 from privacyfunnel.release.findings.attacker_leaks import (
@@ -33,7 +38,7 @@ from privacyfunnel.release.findings.attacker_leaks import (
 )
 from privacyfunnel.release.findings.known_columns import measure_known_columns
 from privacyfunnel.release.findings.population import AT_A_GLANCE, PopulationBound, population_bound
-from privacyfunnel.release.findings.rare_values import rare_secret_advice, rare_value_advice
+from privacyfunnel.release.findings.rare_values import RareSecrets, rare_secret_advice, rare_value_advice
 from privacyfunnel.release.findings.sparseness import sparseness_advice
 from privacyfunnel.release.model_design import FittedModel
 from privacyfunnel.release.wide_design import FittedWideModel
@@ -49,6 +54,9 @@ SHORT = {
 }
 NOT_MEASURED = "Not measured here: it takes too long for so many values."
 ONE_COLUMN = "One column is published: whoever knows it knows the whole record, and learns nothing more from it."
+MOST_ROWS = 0.5  # of which a belief moves by more than was promised: the model is too coarse for a promise to most
+POOLED_PART = 3  # of an even share of the rows: with less, a secret is one of those that cost a population much
+POOLED_GAP, POOLED_WORK = 0.01, 4.0  # how near, and how many nominal seconds, what pooling saves is computed
 SIDE_SECONDS = 1.5  # to measure the leakage to somebody who knows some columns
 
 
@@ -102,14 +110,20 @@ def list_attackers(
 
 
 def warn_of_attackers(found: tuple[Attacker, ...], promised: float) -> str:
-    """In one line, who can learn more than was promised, and how much; nothing where nobody was found to."""
-    worse = []
+    """In one line, who can learn more than was promised, and how much; nothing where nobody was found to.
+
+    Where that is most rows for a classifier, the model says less of the secret than people can know, and the promise
+    is to nobody but those who believe it: that is said, and what covers others.
+    """
+    worse, coarse = [], ""
     for each in found:
         if each.epsilon is not None and each.exceeds(promised):
             size = "no bound" if math.isinf(each.epsilon) else f"×{format_factor(each.epsilon)}"
             rows = f" for {format_percent(each.rows_beyond, up=True)} of rows" if each.rows_beyond else ""
             worse.append(f"{SHORT[each.name]} {size}{rows}")
-    return f"more than ×{format_factor(promised)} for some: {'; '.join(worse)}" if worse else ""
+            if each.name == CLASSIFIER and each.rows_beyond is not None and each.rows_beyond > MOST_ROWS:
+                coarse = f". Most rows are not protected from them: {hint('robust', 1.25)} covers whoever is near it"
+    return f"more than ×{format_factor(promised)} for some: {'; '.join(worse)}{coarse}" if worse else ""
 
 
 def _believers(sealed: SealedProtocol) -> list[Attacker]:
@@ -188,6 +202,41 @@ def _size(epsilon: float) -> str:
     return "any factor" if math.isinf(epsilon) else f"a factor of {format_factor(epsilon)}"
 
 
+def _pooling_advice(design: DesignResult) -> str:
+    """What secrets that few rows hold cost where the population is promised, and what pooling them would save.
+
+    Two optima are sought for a few seconds of counted work each: without the population, and with a pool of all
+    secrets that have less than a third of an even share. An owner who merges these is promised less, and gets as much.
+    """
+    promise, joint, worth = design.sealed.promise, design.joint, design.worth
+    people, rows = promise.population, joint.weights.sum(axis=1)
+    limit = int(rows.sum()) // (POOLED_PART * joint.c)
+    rare = [s for s in np.argsort(rows, kind="stable").tolist() if rows[s] < limit]
+    one = len(design.sealed.domain.secret_columns) == 1
+    if people is None or not one or len(rare) < 2 or limit <= people.rule.rare or joint.c < len(rare) + 2:
+        return ""
+    pooled = PopulationPromise(promise.table_promise, replace(people, rule=people.rule.pool_below(limit)), joint)
+    effort = Effort(max(design.options.effort.gap, POOLED_GAP), work_limit=POOLED_WORK)
+    try:
+        alone, together = (
+            find_method(design.choice.method).design(joint, each, replace(design.options, effort=effort)).worth.value
+            for each in (promise.table_promise, pooled)
+        )
+    except PrivacyFunnelError:  # a release stands without it
+        return ""
+    less = worth.use.less_is_better
+    if (together >= worth.value) if less else (together <= worth.value):
+        return ""
+    bound = "or less" if less else "or more"
+    named = RareSecrets(joint.secrets, tuple(joint.secrets[s] for s in sorted(rare)), len(rare))
+    return (
+        f"{worth.use.unit}: {worth.value:.3g} for the population, {alone:.3g} {bound} for these "
+        f"rows alone. {len(rare)} of {joint.c} values of {joint.secret_name} with {int(rows[rare].sum()):,} rows cost "
+        f"much of that: {named.option} makes it {together:.3g} {bound}; which of them it is would no longer "
+        "be protected."
+    )
+
+
 class Findings:
     """The owner's findings about a design; they may quote counts."""
 
@@ -210,10 +259,11 @@ class Findings:
     @cached_property
     def rare(self) -> tuple[str, ...]:
         """Values with few rows, and what merging rare secrets would keep; a sentence each."""
-        if self._spec.is_private_design:
-            return ()
-        values = rare_value_advice(self._design.joint)
-        return tuple(filter(None, (values, rare_secret_advice(self._design.joint, self._spec.secret))))
+        found = [_pooling_advice(self._design)]
+        if not self._spec.is_private_design:
+            secrets = "" if found[0] else rare_secret_advice(self._design.joint, self._spec.secret)
+            found = [rare_value_advice(self._design.joint), secrets, *found]
+        return tuple(filter(None, found))
 
     @cached_property
     def people(self) -> PopulationBound | None:

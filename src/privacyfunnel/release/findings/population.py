@@ -119,7 +119,7 @@ def population_bound(law: Mechanism, promise: Promise, joint: Joint, most: int =
         return rule.credal_sets(lambda c: plain.group_pairs(c, joint.m, law.sees_secret), joint, law.sees_secret)
 
     try:
-        each = prior_sets(rule.without_pooling()) if rare else None
+        each = prior_sets(rule.pool_below(0)) if rare else None
         alone = (
             {} if each is None else {rare[s]: law.worst_credal_leak(each.select_secret(s)).leak.epsilon for s in rare}
         )

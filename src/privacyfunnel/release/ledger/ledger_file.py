@@ -9,8 +9,9 @@ release. So it is the owner's, as the table is.
 The ε of private designs add up, whether or not their files were ever published: who runs a design until its result
 pleases has chosen by the noise. So an entry is written before noise is drawn, and stays.
 
-An entry is written before a release appears, and says that it has begun; once the release stands it says finished. One
-that has begun and whose run is gone is settled by looking: it is finished if its protocol stands where it said, else it
+An entry is written before a release appears, and says that it has begun; once the release stands it says finished. As
+long as its run is at work, on whatever machine, a file beside the ledger is locked. One that has begun and whose run is
+gone is settled by looking: it is finished if its protocol stands where it said, or if nobody can look there, else it
 never was. Where an earlier release of the same protocol lies there, it is that one unless its table is newer.
 """
 
@@ -33,13 +34,12 @@ from typing import TYPE_CHECKING, Any
 from privacyfunnel.atomic_files import atomic_file
 from privacyfunnel.errors import LedgerError, OutputError
 from privacyfunnel.hints import hint
-from privacyfunnel.locks import is_run_alive, this_run
+from privacyfunnel.locks import is_run_alive, mark_run
 from privacyfunnel.release.ledger.column_fingerprints import (
     SALT,
     Fingerprint,
     Fingerprints,
     canonical_label,
-    column_fingerprints,
     have_same_rows,
     have_same_values,
 )
@@ -48,16 +48,17 @@ from privacyfunnel.tables.readers.table_files import TableSource, resolve_source
 
 if TYPE_CHECKING:
     from privacyfunnel.spec import ReleaseSpec
-    from privacyfunnel.tables.coding.contingency import Contingency
 
 NAME = ".privacyfunnel-ledger.json"
 VERSION = 1
 MOST_TEXT = 1 << 20  # characters of a protocol that the ledger keeps itself; of a longer one it knows the place
 MOST_BYTES = 1 << 28  # of a ledger that is read
 COARSE = 2.0  # seconds that the time of a file may be off
+OPENED = os.O_RDWR | os.O_NONBLOCK  # NFS locks only what may be written to; a pipe must not keep us waiting
 BEGUN, FINISHED, REPLACED = "begun", "finished", "replaced"
 NOTHING = "Nothing was written"
 NOISE = "noise"  # drawn for the counts of a private design, whatever became of it
+CLUSTER = "://"  # in an address where this machine cannot look
 SHARED = "PRIVACYFUNNEL_LEDGER"  # names one ledger for all tables
 
 
@@ -83,11 +84,10 @@ class Entry:
     digest: str  # of the protocol file
     protocol: str | None  # its text, unless it is long
     promise: str
-    order: bytes | None = field(repr=False)  # the key that undoes the random order; None where it was kept
+    order: bytes | None = field(repr=False)  # the key that undoes the random order: b"" if nobody knows, None if kept
     for_publication: bool = True
     drawn: str = ""  # a mark of key, protocol and column of ids, where rows are drawn by ids with a key that is kept
     state: str = BEGUN
-    run: str = ""  # the process that made it
     noise: str = ""  # the ε of the noise in its counts, as a fraction, where its design is private
     salt: str = ""  # with which its columns were keyed, where it came from another ledger
     beside: Mapping[str, Fingerprints] = field(default_factory=dict)  # the same, under salts of merged ledgers
@@ -153,11 +153,12 @@ class Entry:
 
     @property
     def stands(self) -> bool:
-        """Whether its protocol is where it said."""
+        """Whether it is where it said, with its protocol; in doubt, as of an address on a cluster, it is."""
         try:
-            return protocol_digest(Path(self.protocol_file).read_bytes()) == self.digest and Path(self.table).exists()
+            alike = not self.protocol_file or protocol_digest(Path(self.protocol_file).read_bytes()) == self.digest
+            return CLUSTER in self.table or (alike and Path(self.table).exists())
         except OSError:
-            return False
+            return CLUSTER in self.table
 
     def has_appeared(self, others: Iterable[Entry]) -> bool:
         """Whether it stands, and not one of the others that has the same protocol and lies in the same place."""
@@ -165,7 +166,7 @@ class Entry:
         with suppress(OSError):
             began = datetime.fromisoformat(self.when).timestamp() - COARSE
             return self.stands and not (twin and Path(self.table).stat().st_mtime < began)
-        return False
+        return CLUSTER in self.table
 
     def to_json(self) -> dict[str, Any]:
         content = {**asdict(self), "order": None if self.order is None else self.order.hex()}
@@ -178,36 +179,20 @@ class Entry:
         lists["after"] = tuple(map(str, content.get("after", ())))
         lists["columns"] = _read_marks(content["columns"])
         lists["beside"] = {str(salt): _read_marks(marks) for salt, marks in content.get("beside", {}).items()}
-        entry = cls(**{**content, **lists, "order": None if order is None else bytes.fromhex(order)})
+        held = {name: value for name, value in content.items() if name != "run"}  # that earlier versions wrote
+        entry = cls(**{**held, **lists, "order": None if order is None else bytes.fromhex(order)})
         Fraction(entry.noise or 0)
         if entry.state not in {BEGUN, FINISHED, REPLACED, NOISE} or (
-            entry.order is not None and len(entry.order) != 32
+            entry.order is not None and len(entry.order) not in {0, 32}
         ):
             raise ValueError("no state or order of an entry")
         return entry
 
 
-def early_entry(
-    counted: Contingency, spec: ReleaseSpec, source: TableSource, table: Path, salt: bytes, *, for_publication: bool
-) -> Entry:
-    """What is known of a release before its protocol is."""
-    columns, beside = column_fingerprints(counted, salt)
-    return Entry(
-        when="",
-        rows=int(counted.weights.sum()),
-        secret=tuple(spec.secret),
-        publish=tuple(spec.publish),
-        columns=columns,
-        beside=beside,
-        source=source.identity,
-        table=str(table.resolve()),
-        protocol_file="",
-        digest="",
-        protocol=None,
-        promise="",
-        order=None,
-        for_publication=for_publication,
-    )
+def named_ledger(spec: ReleaseSpec) -> Ledger | None:
+    """The ledger that the request or the environment names, if one does."""
+    named = spec.ledger or os.environ.get(SHARED)
+    return Ledger(Path(named)) if named else None
 
 
 RefusalFactory = Callable[[Sequence[Entry]], Exception]  # the error for a repeat of these releases
@@ -289,9 +274,9 @@ class Ledger:
                 salts += b"".join(key for key in keys if key.hex() not in mine)
                 for entry in found:
                     salt = entry.salt or keys[0].hex()
-                    moved = replace(entry, salt="" if salt == salts[:SALT].hex() else salt)
-                    if entry.name not in known or known[entry.name].state == BEGUN:
-                        known[entry.name] = moved
+                    state = FINISHED if entry.state == BEGUN else entry.state  # whether its run is alive shows there
+                    moved = replace(entry, salt="" if salt == salts[:SALT].hex() else salt, state=state)
+                    known.setdefault(entry.name, moved)
             self._write(salts, tuple(known.values()))
         return len(known) - len(entries)
 
@@ -302,22 +287,22 @@ class Ledger:
         `known` are the repeats that are agreed to; if another run added one meanwhile, it is refused. What it gives are
         the releases of the same rows in the same place that it replaces.
         """
-        agreed = {entry.name for entry in known}
-        with self._lock():
-            salt, entries = self._content()
-            entries = self._resolve_entries(entries)
-            new = [entry for entry in entries if entry.repeats(mine) and entry.name not in agreed]
-            if any(not entry.shares_place(mine) or entry.state == BEGUN for entry in new):
-                raise refuse(new)
-            replaced = [entry for entry in entries if entry.shares_place(mine) and entry.state == FINISHED]
-            told = [entry for entry in replaced if entry.counts_with(mine)]
-            self._write(salt, (*entries, replace(mine, run=this_run())))
-        done = False
-        try:
-            yield told
-            done = True
-        finally:
-            self._close(mine, stands=done or mine.has_appeared(replaced))  # what failed after it appeared has appeared
+        agreed, done = {entry.name for entry in known}, False
+        with mark_run(self._run_mark(mine)):
+            with self._lock():
+                salt, entries = self._content()
+                entries = self._resolve_entries(entries)
+                new = [entry for entry in entries if entry.repeats(mine) and entry.name not in agreed]
+                if any(not entry.shares_place(mine) or entry.state == BEGUN for entry in new):
+                    raise refuse(new)
+                replaced = [entry for entry in entries if entry.shares_place(mine) and entry.state == FINISHED]
+                told = [entry for entry in replaced if entry.counts_with(mine)]
+                self._write(salt, (*entries, mine))
+            try:
+                yield told
+                done = True
+            finally:
+                self._close(mine, stands=done or mine.has_appeared(replaced))  # what failed later has appeared
 
     def _close(self, mine: Entry, *, stands: bool) -> None:
         # If the disk is full, an entry that has begun is settled by the next run.
@@ -326,12 +311,16 @@ class Ledger:
             others = [entry for entry in entries if entry.name != mine.name]
             self._write(salt, _finish(mine, others) if stands else others)
 
-    @staticmethod
-    def _resolve_entries(entries: Iterable[Entry]) -> tuple[Entry, ...]:
+    def _run_mark(self, entry: Entry) -> Path:
+        """The file that is locked while an entry's run is at work, beside what the ledger may be a link to."""
+        place = Path(os.path.realpath(self.path))
+        return place.with_name(f".{place.name}.{protocol_digest(entry.name.encode())[:16]}")
+
+    def _resolve_entries(self, entries: Iterable[Entry]) -> tuple[Entry, ...]:
         """Entries whose run is gone are finished, or never were."""
         settled: list[Entry] = []
         for entry in entries:
-            if entry.state != BEGUN or is_run_alive(entry.run):
+            if entry.state != BEGUN or is_run_alive(self._run_mark(entry)):
                 settled.append(entry)
             elif entry.has_appeared(settled):
                 settled = _finish(entry, settled)
@@ -375,7 +364,7 @@ class Ledger:
         """No other run reads and writes it meanwhile."""
         while True:
             try:
-                file = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe must not keep us waiting
+                file = os.open(self.path, OPENED)
             except FileNotFoundError:
                 try:
                     self._write(secrets.token_bytes(SALT), (), force=False)
@@ -388,8 +377,10 @@ class Ledger:
             try:
                 if stat.S_IFMT(os.fstat(file).st_mode) not in {stat.S_IFREG, stat.S_IFDIR}:  # reading a folder says so
                     raise self._damage_error()
-                with suppress(OSError):  # a file system without locks
+                try:
                     fcntl.flock(file, fcntl.LOCK_EX)
+                except OSError as error:
+                    raise self._access_error(error, "on storage that locks files") from None
                 if self._is_current_file(file):  # else it was replaced while we waited
                     yield
                     return
@@ -398,7 +389,11 @@ class Ledger:
 
     def _is_current_file(self, file: int) -> bool:
         with suppress(OSError):
-            return os.path.samestat(os.fstat(file), self.path.stat())
+            now = os.open(self.path, OPENED)  # which asks a server, where looking at the name may not
+            try:
+                return os.path.samestat(os.fstat(file), os.fstat(now))
+            finally:
+                os.close(now)
         return False
 
     def _damage_error(self) -> LedgerError:
@@ -407,10 +402,10 @@ class Ledger:
             "it is moved away, the releases that it knew are not noticed any more."
         )
 
-    def _access_error(self, error: OSError) -> LedgerError:
+    def _access_error(self, error: OSError, wanted: str = "readable and writable") -> LedgerError:
         reason = (error.strerror or str(error)).lower()
         return LedgerError(
-            f"the ledger '{self.path}' must be readable; it is not: {reason}. Name another with {hint('ledger')}."
+            f"the ledger '{self.path}' must be {wanted}; it is not: {reason}. Name another with {hint('ledger')}."
         )
 
 

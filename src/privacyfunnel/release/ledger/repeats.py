@@ -8,6 +8,7 @@ what others say together.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -33,7 +34,6 @@ from privacyfunnel.release.ledger.ledger_file import (
     NOTHING,
     Entry,
     Ledger,
-    early_entry,
     protocol_digest,
 )
 
@@ -45,12 +45,14 @@ if TYPE_CHECKING:
     from privacyfunnel.tables.coding.merges import Merge
     from privacyfunnel.tables.readers.table_files import TableSource
 
+LOG = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True, slots=True)
 class ProtocolText:
     """A protocol file as it stands, or will stand."""
 
-    path: Path
+    path: Path | str
     text: str
 
 
@@ -67,10 +69,6 @@ class LedgerReport:
     alike: tuple[Entry, ...] = ()  # releases of these rows that drew whoever did not change as this one does
     noise: tuple[Entry, ...] = ()  # the times that noise was drawn for the counts of these rows before
     at_most: float | None = None  # ε of all together, where each of the others adds at most its A
-
-    def add_replaced(self, entries: Sequence[Entry]) -> LedgerReport:
-        """The same, and what lay in the same place."""
-        return replace(self, replaced=tuple(entries))
 
     @property
     def noise_spent(self) -> float:
@@ -116,28 +114,67 @@ class LedgerReport:
         return f"{said} Whoever believes the prior of this one learns at most ε = {format_epsilon(self.at_most)}."
 
 
-def make_entry(
-    outgoing: RowSampler, protocol: ProtocolText, salt: bytes, source: TableSource, table: Path, *, trial: bool
+def early_entry(
+    counted: Contingency,
+    spec: ReleaseSpec,
+    source: TableSource,
+    table: Path | str,
+    salt: bytes,
+    *,
+    for_publication: bool,
 ) -> Entry:
-    """The entry of a release that is about to be made."""
-    sealed, spec = outgoing.sealed, outgoing.spec
-    key, row_id, limit = spec.row_key, spec.row_id, sealed.promise.composable
-    columns, beside = column_fingerprints(outgoing.bound_table.encoding.contingency, salt)
+    """What is known of a release before its protocol is."""
+    columns, beside = column_fingerprints(counted, salt)
     return Entry(
-        when=datetime.now().astimezone().isoformat(timespec="microseconds"),
-        rows=outgoing.rows,
-        secret=sealed.domain.secret_columns,
-        publish=tuple(at.name for at in sealed.domain.attributes),
+        when="",
+        rows=int(counted.weights.sum()),
+        secret=tuple(spec.secret),
+        publish=tuple(spec.publish),
         columns=columns,
         beside=beside,
         source=source.identity,
-        table=str(table.resolve()),
-        protocol_file=str(protocol.path.resolve()),
+        table=full_name(table),
+        protocol_file="",
+        digest="",
+        protocol=None,
+        promise="",
+        order=None,
+        for_publication=for_publication,
+    )
+
+
+def full_name(place: Path | str) -> str:
+    """Where a file is; the address of one on a cluster as it stands."""
+    return place if isinstance(place, str) else str(place.resolve())
+
+
+def make_entry(
+    sealed: SealedProtocol,
+    counted: Contingency,
+    spec: ReleaseSpec,
+    protocol: ProtocolText,
+    salt: bytes,
+    source: TableSource,
+    table: Path | str,
+    *,
+    rows: int,
+    order: bytes | None = None,
+    trial: bool = False,
+) -> Entry:
+    """The entry of a release that is about to be made."""
+    key, row_id, limit = spec.row_key, spec.row_id, sealed.promise.composable
+    public = sealed.for_publication and spec.seed is None and not trial
+    return replace(
+        early_entry(counted, spec, source, table, salt, for_publication=public),
+        when=datetime.now().astimezone().isoformat(timespec="microseconds"),
+        rows=rows,
+        secret=sealed.domain.secret_columns,
+        publish=tuple(at.name for at in sealed.domain.attributes),
+        protocol_file=full_name(protocol.path),
         digest=protocol_digest(protocol.text.encode("utf-8")),
         protocol=protocol.text if len(protocol.text) <= MOST_TEXT else None,
         promise=f"{sealed.promise.name} ε = {sealed.total_epsilon:g}{'' if limit is None else f', A = {limit:g}'}",
-        order=outgoing.order_key,
-        for_publication=sealed.for_publication and spec.seed is None and not trial,
+        order=order,
         after=sealed.model.files if isinstance(sealed.model, AfterModel) else (),
         drawn="" if key is None or row_id is None else key.mark(salt[:SALT], sealed.digest, row_id),
     )
@@ -173,7 +210,7 @@ def assess_repeats(
     ledger: Path,
     mine: Entry,
     others: Sequence[Entry],
-    outgoing: RowSampler,
+    outgoing: RowSampler | None,
     bins: Sequence[Bins] = (),
     merges: Sequence[Merge] = (),
 ) -> LedgerReport:
@@ -182,7 +219,9 @@ def assess_repeats(
     alike = tuple(entry for entry in others if entry.draws_alike(mine))
     rest = tuple(entry for entry in others if entry not in (*repeats, *alike) and entry.digest not in mine.after)
     found, unknown, at_most = None, "", None
-    if repeats and not outgoing.bound_table.has_secret:
+    if outgoing is None:
+        unknown = "it is not computed on a cluster."
+    elif repeats and not outgoing.bound_table.has_secret:
         unknown = outgoing.bound_table.unmeasured or f"these rows do not carry {' & '.join(mine.secret)}."
     elif repeats:
         try:
@@ -194,6 +233,28 @@ def assess_repeats(
     return LedgerReport(ledger, repeats, rest, found, unknown, alike=alike, at_most=at_most)
 
 
+@contextmanager
+def remember(
+    book: Ledger,
+    mine: Entry,
+    spec: ReleaseSpec,
+    outgoing: RowSampler | None = None,
+    of_secret: tuple[Sequence[Bins], Sequence[Merge]] = ((), ()),
+) -> Iterator[LedgerReport]:
+    """Make the release inside, and remember it; refuse one of rows that were released before, unless it is asked for.
+
+    `outgoing` are rows on this machine, of which it is said what both releases leak.
+    """
+    found = assess_repeats(book.path, mine, book.other_releases(mine), outgoing, *of_secret)
+    if found.repeats and not spec.again:
+        before = f"These rows were released before: {_list_entries(found.repeats)}. {found.leak_statement}"
+        raise LedgerError(f"{before} {NOTHING}; {hint('again')} releases them again.")
+    LOG.info("drawing %d rows, with a protocol of %s about %s", mine.rows, mine.promise, " & ".join(mine.secret))
+    with book.record(mine, known=found.repeats, refuse=concurrent_release_error) as replaced:
+        yield replace(found, replaced=tuple(replaced))
+    LOG.info("published %s; recorded in the ledger as %s", mine.table, mine.name)
+
+
 def _add_composable(releases: Sequence[SealedProtocol]) -> float | None:
     """ε of the first, A of every other, and all noise (docs/theory.md, Theorem 77); None where one has no A."""
     limits = [sealed.promise.composable for sealed in releases[1:]]
@@ -201,14 +262,6 @@ def _add_composable(releases: Sequence[SealedProtocol]) -> float | None:
         return None
     noise = sum(sealed.design_epsilon or 0.0 for sealed in releases[1:])
     return releases[0].total_epsilon + sum(limit or 0.0 for limit in limits) + noise
-
-
-def repeat_error(found: LedgerReport) -> LedgerError:
-    """Why a repeat is not made unless it is asked for."""
-    return LedgerError(
-        f"These rows were released before: {_list_entries(found.repeats)}. {found.leak_statement} {NOTHING}; "
-        f"{hint('again')} releases them again."
-    )
 
 
 def concurrent_release_error(repeats: Sequence[Entry]) -> LedgerError:
@@ -239,7 +292,7 @@ def record_noise(
     counted: Contingency,
     spec: ReleaseSpec,
     source: TableSource,
-    protocol: Path,
+    protocol: Path | str,
     salt: bytes,
     *,
     trial: bool = False,
@@ -254,7 +307,7 @@ def record_noise(
     mine = replace(
         early_entry(counted, spec, source, protocol, salt, for_publication=True),
         when=datetime.now().astimezone().isoformat(timespec="microseconds"),
-        protocol_file=str(protocol.resolve()),
+        protocol_file=full_name(protocol),
         noise=str(whole if spec.design_epsilon is None else check_design_epsilon(spec.design_epsilon)),
     )
 
