@@ -21,9 +21,9 @@ from rich.console import Console
 from rich.table import Table
 
 from privacyfunnel.model.joint import Attribute
-from privacyfunnel.model.published.measurement import CodedTable, measure_tree
+from privacyfunnel.model.published.measurement import CodedTable, NoisePlan, TreeMeasurement, add_noise, measure_edges
 from privacyfunnel.model.published.model_quality import measure_quality
-from privacyfunnel.model.published.noise import OwnNoise
+from privacyfunnel.model.published.noise import NoiseSource, OwnNoise
 from privacyfunnel.model.published.tree_fit import smooth_tree
 from privacyfunnel.model.published.tree_model import TreeModel
 from privacyfunnel.tables.readers.adult import write_adult_csv
@@ -81,6 +81,19 @@ def naive_bayes_loss(table: CodedTable) -> float:
     return float((np.log(np.exp(scores).sum(axis=1)) - own).mean())
 
 
+def measure_tree(table: CodedTable, epsilon: Fraction, source: Callable[[Fraction], NoiseSource]) -> TreeMeasurement:
+    """Measure a table whose labels are given with noise from this source."""
+    plan = NoisePlan.divide(epsilon, table.rows, len(table.attributes))
+    noise = source(plan.rate)
+    pairs = tuple(add_noise(table.count([j], by_secret=True), noise) for j in range(len(table.attributes)))
+    return measure_edges(table, pairs, plan, epsilon, source)
+
+
+def fit_tree_model(table: CodedTable, epsilon: Fraction, source: Callable[[Fraction], NoiseSource]) -> TreeModel:
+    """An ε_c-differentially private model of a table."""
+    return smooth_tree(measure_tree(table, epsilon, source), table.secret, table.attributes)
+
+
 def print_quality(frame: pl.DataFrame, secrets: tuple[str, ...]) -> None:
     table = Table(title=f"Published tree model, {len(frame):,} rows, {frame.width - 1} columns")
     for heading in (
@@ -100,11 +113,7 @@ def print_quality(frame: pl.DataFrame, secrets: tuple[str, ...]) -> None:
         for epsilon in BUDGETS:
             start = time.perf_counter()
             models = [
-                smooth_tree(
-                    measure_tree(coded, epsilon, partial(OwnNoise, randbelow=Random(seed).randrange), ()),
-                    coded.secret,
-                    coded.attributes,
-                )
+                fit_tree_model(coded, epsilon, partial(OwnNoise, randbelow=Random(seed).randrange))
                 for seed in range(SEEDS)
             ]
             seconds = (time.perf_counter() - start) / SEEDS

@@ -115,20 +115,45 @@ def believed(r, p, robust):
     return min(gamma * r / (1.0 + (gamma - 1.0) * held), 1.0 / p), low
 
 
+def event_ratio(ratios, shares, held):
+    """p̃(x | E) / p̃(x) of a group of secrets in floats, by the same operations in the same order."""
+    if len(held) == len(ratios):
+        return 1.0
+    if len(held) == 1:
+        return ratios[held[0]]
+    total, found = sum(shares[s] for s in held), None
+    for s in held:
+        part = shares[s] / total * ratios[s]
+        found = part if found is None else found + part
+    return found
+
+
+def float_limit(size, epsilon):
+    """The factor for a size that is a part of ε, in floats, as it was drawn with."""
+    if size != epsilon:
+        scale = float(size) / float(epsilon)
+        while Fraction(scale) * epsilon > size:
+            scale = math.nextafter(scale, 0.0)
+        size = Fraction(scale) * epsilon
+    bound = below(size)
+    rho = float(bound)
+    return math.nextafter(rho, 0.0) if Fraction(rho) > bound else rho
+
+
 def kept(content, ratios, number):
     """The chance that a record of this class stays as it is, as a numerator over 2^63."""
-    law, model, promise = content["law"], content["model"], content["promise"]
-    shares, ldp = [share / 2**32 for share in model["shares"]], promise["name"] == "LDP"
-    events = [believed(r, p, promise.get("robust")) for r, p in zip(ratios, shares, strict=True)]
-    c = len(events)
-    events.append((1.0, 1.0))
-    pairs = list(itertools.combinations(range(c), 2)) if ldp else [(s, c) for s in range(c)]
-    bound = below(Fraction(promise["epsilon"]))
-    rho = float(bound)
-    rho = math.nextafter(rho, 0.0) if Fraction(rho) > bound else rho
-    found, under = law["largest"][number] / 2**32, rho * (1.0 - 2.0**-38)
-    for place, (e, f) in enumerate([*pairs, *((f, e) for e, f in pairs)]):
-        excess = events[e][0] * (1.0 + 2.0**-38) - events[f][1] * under
+    law, shares, promise = content["law"], content["model"]["shares"], content["promise"]
+    epsilon, asked = Fraction(promise["epsilon"]), asked_pairs(content)
+    limits = {size: float_limit(size, epsilon) for pair in asked for size in pair[2:] if size is not None}
+    ways = [(one, other, up) for one, other, up, _ in asked] + [(other, one, down) for one, other, _, down in asked]
+    events = {
+        held: believed(event_ratio(ratios, shares, held), sum(shares[s] for s in held) / 2**32, promise.get("robust"))
+        for pair in asked
+        for held in pair[:2]
+    }
+    found = law["largest"][number] / 2**32
+    for place, (e, f, size) in enumerate(way for way in ways if way[2] is not None):
+        excess = events[e][0] * (1.0 + 2.0**-38) - events[f][1] * (limits[size] * (1.0 - 2.0**-38))
         if excess > 0:
             found = min(found, law["slacks"][number][place] / 2**32 / (excess * (1.0 + 2.0**-48)))
     return math.floor(found * 2.0**63)
@@ -137,7 +162,8 @@ def kept(content, ratios, number):
 def synthetic_likelihoods(content, combos):
     """The same for real or synthetic records: outputs are records, each drawn as itself or in the place of another."""
     law, model = content["law"], content["model"]
-    if content["promise"]["name"] not in ("LIP", "LDP") or len(model["tables"]) > 30 or "known" in content["promise"]:
+    plain = ("LIP", "LDP", "PML", "ALIP", "Events", "Each")
+    if content["promise"]["name"] not in plain or len(model["tables"]) > 30 or "known" in content["promise"]:
         raise ValueError("real or synthetic records of this kind are checked by: privacyfunnel audit")
     unit = 2 ** (32 * (len(model["tables"]) + 1))
     total = [Fraction(sum(column), unit) for column in zip(*model["weights"], strict=True)]
@@ -146,7 +172,8 @@ def synthetic_likelihoods(content, combos):
         ratios = float_ratios(model, x)
         features = [math.floor(r / (1.0 + r) * 4096) for r in ratios]
         near = [sum(p * (2 * f - p) for p, f in zip(at, features, strict=True)) for at in law["prototypes"]]
-        classes.append(near.index(max(near)))
+        strange = any(all(p in (-1, at) for p, at in zip(z, x, strict=True)) for z in law.get("impossible", ()))
+        classes.append(len(near) - 1 if strange else near.index(max(near)))
         stay.append(Fraction(kept(content, ratios, classes[-1]), 2**63))
     alpha = law["acceptance"]
     mean = [sum((row[k] * p for k, p in zip(classes, total, strict=True)), Fraction(0)) for row in alpha]
@@ -212,8 +239,20 @@ def compared_each(more, epsilon, columns, models):
         first += len(labels)
 
 
+def asked_pairs(content):
+    """The pairs of groups that the promise of the file compares, by numbers of rows of its model."""
+    promise, model = content["promise"], first_model(content["model"])
+    epsilon, more = Fraction(promise["epsilon"]), promise.get("parameters", {})
+    if promise["name"] == "Each":
+        return list(compared_each(more, epsilon, content["secret"]["columns"], model["each"]))
+    labels = [group[0] if len(group) == 1 else None for group in model["secrets"]]
+    return compared(promise["name"], more, epsilon, labels)
+
+
 def rows_of(model):
     """A row of weights for each secret, or for each value of each of several secrets."""
+    if "weights" in model:
+        return model["weights"]
     return [row for part in model.get("each", [model]) for row in part["weights"]]
 
 
@@ -291,11 +330,7 @@ def events(content, combos, weights):
     if name == "InteriorPML":
         yield from mixtures(weights, Fraction(str(more["floor"])), below(epsilon))
         return
-    if name == "Each":
-        asked = list(compared_each(more, epsilon, content["secret"]["columns"], model["each"]))
-    else:
-        labels = [group[0] if len(group) == 1 else None for group in model["secrets"]]
-        asked = compared(name, more, epsilon, labels)
+    asked = asked_pairs(content)
     columns = range(len(combos[0]))
     sizes = columns if "SRLIP" in (name, str(more.get("promise", "")).upper()) else (0,)
     for some in itertools.chain.from_iterable(itertools.combinations(columns, k) for k in sizes):

@@ -140,15 +140,6 @@ _HINTS = {
     "tables.coding.merges": {"Coding": "tables.coding.coders"},
 }
 
-# Names of earlier versions, and what replaces them.
-_REPLACED = {
-    "unary_encoding": "optimal, which estimates more closely",
-    "chain_protocol": "the published model, under which many columns are real or synthetic",
-    "product_protocol": "optimal, which keeps more under the same promise",
-    "Order": "ReleaseSpec: Order(secret=('s',), publish=('x',), promise=LIP(1), merges=(MergeRare(10),)) is "
-    "ReleaseSpec(secret='s', publish='x', promise=LIP(1), merge_rare=10)",
-}
-
 __all__ = [
     "LDP",
     "LIP",
@@ -254,8 +245,6 @@ def save_release(release: Release, folder: Path, suffix: str, *, force: bool) ->
 def __getattr__(name: str) -> object:
     if name == "errors":
         return import_module("privacyfunnel.errors")
-    if name in _REPLACED:
-        raise ImportError(f"privacyfunnel.{name} was replaced by {_REPLACED[name]}.")
     if name not in _MODULES:
         raise AttributeError(f"module 'privacyfunnel' has no attribute '{name}'")
     found = getattr(import_module(f"privacyfunnel.{_MODULES[name]}"), name)

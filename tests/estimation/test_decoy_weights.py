@@ -1,5 +1,6 @@
 """Weights of real or synthetic records and of decoys: unbiased by brute force, with the stated error."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -41,9 +42,10 @@ def test_every_rows_contribution_has_the_mean_of_its_original_record() -> None:
 
 
 def estimate_sum(release: WeightedRelease, of_rows: FloatArray, of_decoys: FloatArray) -> tuple[float, float]:
-    """The sum of a function over the original rows and its standard error, by its values at rows and at decoys."""
-    found, squares = release.contributions(of_rows, of_decoys), release.contributions(of_rows**2, of_decoys**2)
-    return float(found.sum()), float(np.sqrt(max((found**2).sum() - squares.sum(), 0.0)))
+    """The sum of a function over the original rows, given its values at rows and decoys, and its standard error."""
+    found = release.contributions(of_rows, of_decoys)
+    squares = release.contributions(of_rows**2, of_decoys**2)
+    return float(found.sum()), math.sqrt(max(float((found**2).sum() - squares.sum()), 0.0))
 
 
 def test_weights_add_up_to_what_contributions_add_up_to_and_decoys_count_negatively() -> None:
@@ -69,8 +71,9 @@ def test_the_standard_error_is_what_estimates_scatter_by() -> None:
     for repeat in range(400):
         drawn = mechanism.draw(codes, KeyStream.from_seed(100 + repeat).rows(0, len(codes)))
         release = WeightedRelease.weigh(mechanism, drawn, STREAM, 100)
-        total, error = estimate_sum(release, drawn[:, 0].astype(float), release.decoys.codes[:, 0].astype(float))
-        scores.append((total - codes[:, 0].sum()) / error)
+        first = drawn[:, 0].astype(float), release.decoys.codes[:, 0].astype(float)
+        value, error = estimate_sum(release, *first)
+        scores.append((value - codes[:, 0].sum()) / error)
     assert abs(np.mean(scores)) < 5 / np.sqrt(400)
     assert 0.75 < np.mean(np.square(scores)) < 1.3
 

@@ -15,7 +15,7 @@ from privacyfunnel.mechanisms.exact_arithmetic import exp_below
 from privacyfunnel.mechanisms.input_domain import Domain
 from privacyfunnel.mechanisms.mechanism import Mechanism
 from privacyfunnel.mechanisms.sealing import seal
-from privacyfunnel.model.composable import AfterPromise, ComposablePromise
+from privacyfunnel.model.composable import AfterPromise, ComposablePromise, most_information
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import ALIP, LDP, LIP, PML, SRLIP, Promise
 from privacyfunnel.model.protocols.channel_protocol import Protocol
@@ -100,3 +100,21 @@ def test_a_composable_mechanism_is_optimal_and_one_too_loud_is_refused() -> None
     assert seal(loud, ComposablePromise(LIP(2.0), math.log(3) + 1e-9), joint).epsilon <= 2.0
     with pytest.raises(GuaranteeError):
         seal(loud, ComposablePromise(LIP(2.0), math.log(3) - 1e-3), joint)
+
+
+def test_no_output_tells_more_of_the_value_than_the_composable_limit_allows() -> None:
+    """Random outputs within the limit stay below it, some output reaches it, and the best mechanism is proved by it."""
+    rng = np.random.default_rng(0)
+    for limit in (0.1, 1.0, 3.0):
+        most, nearest = most_information(limit), 0.0
+        for _ in range(2000):
+            p = rng.dirichlet(np.ones(int(rng.integers(2, 6))))
+            ratios = np.exp(limit * rng.choice([rng.random(len(p)), rng.integers(0, 2, len(p))]))
+            ratios /= p @ ratios
+            told = float((p * ratios) @ np.log(ratios))
+            assert told <= most * (1 + 1e-12)
+            nearest = max(nearest, told)
+        assert nearest > 0.99 * most
+    joint = Joint.from_counts([[30, 10, 5, 4], [10, 30, 4, 5]])
+    best = optimal(joint, ComposablePromise(LIP(2.0), 1.0))
+    assert best.value <= best.bound <= most_information(1.0)

@@ -176,7 +176,7 @@ def outcomes(tests: LabelTests, counts: NDArray[np.int64]) -> dict[object, float
 @pytest.mark.parametrize(("slack", "holds"), [(0, True), (5, False)])
 def test_one_person_makes_a_label_appear_with_chance_delta_at_most(slack: int, holds: bool) -> None:
     """All tables of two rows and all their neighbours; and with thresholds that are five too small it shows."""
-    tests = RationalTests(HALF, Fraction(1), DELTA, slack)
+    tests = RationalTests(HALF, Fraction(1), DELTA, slack=slack)
     tables = {}
     for rows in combinations_with_replacement(range(4), 2):
         tables[rows] = outcomes(tests, np.bincount(rows, minlength=4).reshape(2, 2))

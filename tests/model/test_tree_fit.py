@@ -1,18 +1,17 @@
 """The private fit of a tree model: its ε_c, exactly, on small tables; and how well it describes large ones."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
 from itertools import combinations, product
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
-from numpy.typing import NDArray
+from benchmarks.published_model import fit_tree_model, measure_tree
 
 from privacyfunnel.arrays import IntArray
 from privacyfunnel.errors import ColumnError, DistributionError, ParameterError
@@ -23,12 +22,11 @@ from privacyfunnel.model.published.measurement import (
     TreeMeasurement,
     choose_edges,
     estimate_margins,
-    measure_tree,
     score_pairs,
 )
 from privacyfunnel.model.published.model_quality import measure_quality
 from privacyfunnel.model.published.noise import NOISES, NoiseSource, OwnNoise, noise_variance
-from privacyfunnel.model.published.tree_fit import smooth_tree, tabulate_zeros
+from privacyfunnel.model.published.tree_fit import smooth_tree
 from privacyfunnel.model.published.tree_model import UNIT, TreeModel
 from privacyfunnel.model.published.wide_fit import FOUND, fit_wide_model
 from privacyfunnel.tables.readers.adult import write_adult_csv
@@ -39,18 +37,6 @@ def coded(rows: IntArray, c: int, sizes: list[int]) -> CodedTable:
     """Rows with the secret first."""
     attributes = tuple(named(f"x{j}", size) for j, size in enumerate(sizes))
     return CodedTable(named("s", c), attributes, rows[:, 0], rows[:, 1:])
-
-
-def fit_tree_model(
-    table: CodedTable,
-    epsilon: Fraction,
-    source: Callable[[Fraction], NoiseSource],
-    zeros: Sequence[tuple[tuple[str, str], tuple[str, str]]] = (),
-) -> TreeModel:
-    """The model of a table, in which the pairs of labels in `zeros` never occur together."""
-    impossible = tabulate_zeros(table.attributes, zeros)
-    seen = measure_tree(table, epsilon, source, tuple(impossible))
-    return smooth_tree(seen, table.secret, table.attributes, impossible)
 
 
 def seeded(seed: int) -> Callable[[Fraction], NoiseSource]:
@@ -258,7 +244,6 @@ def test_with_a_large_budget_the_model_is_the_one_that_rows_were_drawn_from() ->
     assert quality.log_loss < own.log_loss + 2e-3
     assert quality.one_way < 1e-3
     assert quality.two_way < 5e-3
-    assert quality.impossible == 0
 
 
 def test_pair_errors_are_those_of_the_exact_marginals() -> None:
@@ -323,45 +308,7 @@ def test_a_model_of_noise_alone_says_that_it_is_too_poor() -> None:
     assert not measure_quality(fit_tree_model(table, Fraction(10), seeded(1)), table).is_too_poor
 
 
-# -- zeros and bad input -------------------------------------------------------------------------------------------
-
-
-def test_impossible_combinations_are_never_drawn_and_their_rows_are_counted() -> None:
-    model = random_model(np.random.default_rng(6), 2, [3, 4, 2], skew=2.0)
-    table = table_of(model, draw_rows(model, 5000, 7))
-    zeros = [(("x1", "3"), ("x0", "1")), (("x0", "2"), ("x1", "0")), (("x1", "2"), ("x2", "1"))]
-    found = fit_tree_model(table, Fraction(1), seeded(8), zeros)
-    drawn = found.sample(random_words(np.random.default_rng(9), found, 50_000))
-
-    def count_met(codes: NDArray[np.integer[Any]]) -> IntArray:
-        """How many impossible combinations each record has."""
-        hits = [
-            (codes[:, int(one[1:])] == int(label)) & (codes[:, int(other[1:])] == int(other_label))
-            for (one, label), (other, other_label) in zeros
-        ]
-        met: IntArray = np.array(hits, dtype=np.int64).sum(axis=0)
-        return met
-
-    assert not count_met(drawn).any()
-    ruled_out = count_met(table.codes) > 0
-    assert measure_quality(found, table).impossible == ruled_out.sum() > 0
-    assert (np.isinf(found.ratios(table.codes)).all(axis=1) == ruled_out).all()
-    for j, size in enumerate((3, 4, 2)):
-        assert len(np.unique(drawn[:, j])) == size
-
-
-def test_impossible_combinations_that_cannot_be_are_refused() -> None:
-    table = coded(np.zeros((9, 4), dtype=np.int64), 2, [2, 2, 2])
-    one = (("x0", "0"), ("x1", "1"))
-    for zeros, error, sentence in (
-        ([(("x0", "0"), ("x9", "1"))], ColumnError, "no such label"),
-        ([(("x0", "0"), ("x1", "7"))], ColumnError, "no such label"),
-        ([(("x0", "0"), ("x0", "1"))], ColumnError, "named twice"),
-        ([one, (("x0", "0"), ("x1", "0"))], ParameterError, "'0' of 'x0' nothing to occur with"),
-        ([one, (("x1", "0"), ("x2", "1")), (("x0", "1"), ("x2", "0"))], ParameterError, "must close no circle"),
-    ):
-        with pytest.raises(error, match=sentence):
-            fit_tree_model(table, Fraction(1), seeded(1), zeros)
+# -- bad input -----------------------------------------------------------------------------------------------------
 
 
 def test_two_hundred_columns_run() -> None:

@@ -1,6 +1,7 @@
 """A release after another: both together keep one ε, by exhaustion through the files that the command writes."""
 
 import json
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -20,7 +21,7 @@ from privacyfunnel.errors import ColumnError, GuaranteeError, LedgerError, Param
 from privacyfunnel.mechanisms.after_model import AfterModel
 from privacyfunnel.mechanisms.channel import ChannelMechanism
 from privacyfunnel.mechanisms.exact_arithmetic import exp_below
-from privacyfunnel.mechanisms.sealing import SealedProtocol, seal
+from privacyfunnel.mechanisms.sealing import SealedProtocol, certify_at_model, seal
 from privacyfunnel.model.joint import Attribute, Joint
 from privacyfunnel.model.promises import LIP, Promise
 from privacyfunnel.model.published.table_model import TableModel
@@ -29,6 +30,7 @@ from privacyfunnel.release.ledger.ledger_file import Ledger
 from privacyfunnel.release.ledger.repeats import list_accounts
 from privacyfunnel.release.sanitise import sanitise_file
 from privacyfunnel.spec import ReleaseSpec
+from tests.commands import said
 
 VERIFY = Path(__file__).parents[2] / "docs" / "verify.py"
 Chances = list[dict[int, int]]  # of the outputs of each input, over 2⁶⁴
@@ -226,3 +228,82 @@ def test_frames_follow_each_other_in_memory_and_each_of_several_secrets_is_promi
     assert second.sealed.promise.by_column
     assert (second.sealed.follows, second.links.height, second.table.columns[0]) == (1, 3000, "before")
     assert second.sealed.total_epsilon == pytest.approx(1.2)
+
+
+def first_of(**asked: Any) -> Any:
+    """A release of one column, by a published model, that another might follow."""
+    rows = people(1, changed=0.0).with_columns(sex=pl.Series(["f", "m"] * 1500), age=pl.Series(list("123") * 1000))
+    plain = {"secret": "health", "publish": ["town"], "epsilon": 1.0, "row_id": "id", "seed": 1, **asked}
+    return sanitise(rows, ReleaseSpec(**plain))
+
+
+@pytest.mark.parametrize(
+    ("asked", "sentence"),
+    [
+        ({"robust": "1.5"}, r"covers other odds .*; make it without robust"),
+        ({"composable": 2.0}, r"adds up with releases made independently; make the next one with composable"),
+        ({"promise": "srlip"}, r"SRLIP, is about people of whom some columns are known.*promise LIP, PML, ALIP or LDP"),
+        ({"publish": ["town", "sex", "age"]}, r"real or synthetic, and their outputs are not listed.*method"),
+        ({"publish": ["town", "sex", "age"], "known": "sex"}, r"real or synthetic, and their outputs are not listed"),
+        ({"prior": "table", "seed": None}, r"without a published model; make it with prior"),
+    ],
+    ids=lambda value: ",".join(value) if isinstance(value, dict) else "",
+)
+def test_each_release_that_another_cannot_follow_is_refused_with_what_to_do(
+    asked: dict[str, Any], sentence: str
+) -> None:
+    first = first_of(**asked)
+    with pytest.raises(ParameterError, match=rf"No release can be made after the earlier release: .*{sentence}"):
+        sanitise(people(2), ReleaseSpec(after=first, epsilon=1.5))
+
+
+@pytest.mark.parametrize("field", ["robust", "composable", "known"])
+def test_what_goes_with_no_release_after_another_is_refused_when_it_is_asked_for(field: str) -> None:
+    value: Any = {"robust": "1.5", "composable": 2.0, "known": ("sex",)}[field]
+    with pytest.raises(ParameterError, match=rf"takes model, labels and promise from the earlier release, and {field}"):
+        ReleaseSpec(after="may", **{field: value})
+
+
+def test_secrets_with_an_epsilon_each_keep_them_after_a_release_or_get_those_that_are_given() -> None:
+    rows = people(1, changed=0.0).with_columns(sex=pl.Series(["f", "m"] * 1500))
+    first = first_of(secret={"health": 1.0, "sex": 0.7}, epsilon=None)
+    again = people(2).with_columns(sex=rows["sex"])
+    second = sanitise(again, ReleaseSpec(after=first, epsilon=1.3, seed=2))
+    assert second.sealed.secret_sizes == pytest.approx({"health": 1.3, "sex": 0.7})
+    third = sanitise(again, ReleaseSpec(after=first, secret={"health": 1.4, "sex": 0.9}, seed=2))
+    assert third.sealed.secret_sizes == pytest.approx({"health": 1.4, "sex": 0.9})
+    for release in (second, third):
+        sealed = SealedProtocol.from_text(release.sealed.to_text())
+        assert certify_at_model(sealed) <= sealed.promise.epsilon
+
+
+def test_a_file_of_an_earlier_program_cannot_be_followed(released: Path, tmp_path: Path) -> None:
+    may = tmp_path / "may"
+    shutil.copytree(released / "may", may)
+    path = may / "public" / "protocol.json"
+    content = json.loads(path.read_text())
+    path.write_text(json.dumps({**content, "version": 0}))
+    with pytest.raises(ProtocolFileError, match="is a protocol file of version 0; this program reads version 1"):
+        sanitise_file(released / "june.csv", ReleaseSpec(after=may, into=tmp_path / "out"))
+    links = pl.read_csv(may / "owner" / "links.csv")
+    path.write_text(json.dumps(content))
+    links.drop(links.columns[1]).write_csv(may / "owner" / "links.csv")
+    with pytest.raises(ParameterError, match=r"no links\.csv, or an altered one"):
+        sanitise_file(released / "june.csv", ReleaseSpec(after=may, into=tmp_path / "out"))
+
+
+def test_a_command_reads_and_checks_the_earlier_release_once_and_says_the_budget_first(
+    released: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    checks: list[str] = []
+
+    def count(sealed: SealedProtocol, otherwise: str) -> float:
+        checks.append(otherwise)
+        return certify_at_model(sealed, otherwise)
+
+    monkeypatch.setattr("privacyfunnel.release.earlier_release.certify_at_model", count)
+    asked = ["sanitise", released / "july.csv", "--after", released / "may", "-e", "1.4", "--try"]
+    code, _, err = said(capsys, *asked)
+    assert (code, checks) == (0, ["Nothing was made after it."])
+    assert err.startswith("Budget       ε = 1.4 for ")
+    assert "The model took" in err

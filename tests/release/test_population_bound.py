@@ -26,6 +26,7 @@ from privacyfunnel.release.findings.population import population_bound
 from privacyfunnel.release.sanitise import Release, sanitise
 from privacyfunnel.report.release_page import Occasion, owner_page
 from privacyfunnel.spec import ReleaseSpec
+from tests.model.test_population import leakage_alone
 from tests.report.released import readme
 from tests.strategies import joints, protocols_for
 
@@ -88,9 +89,7 @@ def test_rare_secrets_count_together_and_each_is_measured_alone() -> None:
     found = population_bound(law, LIP(1.0), joint)
     assert found is not None
     assert list(found.alone) == [joint.secrets[2]]
-    assert found.alone[joint.secrets[2]] == pytest.approx(
-        LIP(1.0).for_population(joint).secret_leakages(joint, law.protocol)[2], abs=1e-6
-    )
+    assert found.alone[joint.secrets[2]] == pytest.approx(leakage_alone(LIP(1.0), 2, joint, law.protocol), abs=1e-6)
     assert found.rare_alone == (
         f"population ε pools secrets with fewer than {found.rare} rows; alone {joint.secrets[2]} "
         f"{format_epsilon(found.alone[joint.secrets[2]])}"

@@ -174,12 +174,6 @@ def test_what_a_notebook_shows_is_short(release: pf.Release) -> None:
         assert value._repr_html_().startswith("<div>")
 
 
-def test_a_random_state_is_answered_in_a_sentence() -> None:
-    older: dict[str, Any] = {"random_state": 0}
-    with pytest.raises(ParameterError, match="cannot be repeated"):
-        pf.sanitise(pl.DataFrame(PEOPLE), secret="ill", publish="town", epsilon=1, **older)
-
-
 def test_text_of_pandas_is_read_where_pyarrow_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(series: Any) -> Any:
         raise ImportError("pyarrow is required")

@@ -14,7 +14,7 @@ import pytest
 from privacyfunnel import ReleaseSpec, apply, design, estimate, impute, sanitise_file
 from privacyfunnel.audits.black_box_audit import PublishedRows, judge_rows
 from privacyfunnel.designs.wide.real_or_synthetic_design import design_real_or_synthetic
-from privacyfunnel.errors import ColumnError, GuaranteeError, ParameterError, ProtocolFileError, SizeError, TableError
+from privacyfunnel.errors import ColumnError, GuaranteeError, ParameterError, ProtocolFileError, SizeError
 from privacyfunnel.estimation import weigh
 from privacyfunnel.mechanisms.protocol_file import to_text
 from privacyfunnel.mechanisms.real_or_synthetic import RealOrSynthetic
@@ -290,56 +290,10 @@ def test_neighbours_who_know_a_column_are_promised_too_and_a_file_without_it_is_
         certify_at_model(SealedProtocol.from_text(to_text(plain)))
     with pytest.raises(ColumnError, match="'age', which is not published"):
         design(people(), spec(known="age"))
-    with pytest.raises(ParameterError, match="does not go with"):
-        design(people(), spec(known="sex", robust=2))
     with pytest.raises(SizeError, match="Name fewer columns"):
         design(
             people(), spec(known=["workclass", "education", "race"], public_labels=["workclass", "education", "race"])
         )
-
-
-ZEROS = "relationship,sex,marital-status\nWife,Male,\nHusband,Female,\nUnmarried,,Married-civ-spouse\n"
-
-
-def test_impossible_combinations_are_never_published(tmp_path: Path) -> None:
-    """Neither as synthetic rows nor where a row of the table has one; and the promise is proved as it was."""
-    (tmp_path / "zeros.csv").write_text(ZEROS)
-    strange = pl.DataFrame({"relationship": ["Husband"] * 40, "sex": ["Female"] * 40})
-    rows = people().select("income", "relationship", "sex", "marital-status", "race")
-    rows = pl.concat([rows, rows.head(40).with_columns(strange.get_columns())])
-    rows.write_csv(tmp_path / "people.csv")
-    words = ["--secret", "income", "--publish", "relationship,sex,marital-status,race", "-e", "2"]
-    out = tmp_path / "out"
-    done = run("sanitise", tmp_path / "people.csv", *words, "--zeros", tmp_path / "zeros.csv", "--into", out)
-    assert done.returncode == 0, done.stderr
-    assert "rows have a combination that --zeros calls impossible" in " ".join(done.stdout.split())
-    published = pl.read_csv(out / "public" / "sanitised.csv")
-    assert {"Husband", "Wife"} & set(published["relationship"])
-    assert published.filter(relationship="Husband", sex="Female").is_empty()
-    assert published.filter(relationship="Wife", sex="Male").is_empty()
-    assert run("audit", out / "public").returncode == 0
-
-
-@pytest.mark.parametrize(
-    ("text", "error", "parts"),
-    [
-        ("relationship,sex\nHusband,\n", TableError, ["line 2 names 1"]),
-        ("relationship,sex\n", TableError, ["names none"]),
-        ("relationship,age\nHusband,17\n", ColumnError, ["'age', which is not published"]),
-        ("race,sex\nWhite,Male\nWhite,Female\n", ParameterError, ["leave 'White' of 'race' nothing to occur with"]),
-        ("race,sex,education\nWhite,Male,\n,Male,10th\nWhite,,10th\n", ParameterError, ["close no circle"]),
-    ],
-)
-def test_impossible_combinations_that_no_model_can_have_are_refused(
-    tmp_path: Path, text: str, error: type[Exception], parts: list[str]
-) -> None:
-    (tmp_path / "zeros.csv").write_text(text)
-    with pytest.raises(error) as caught:
-        design(people(), spec(zeros=tmp_path / "zeros.csv"))
-    for part in parts:
-        assert part in str(caught.value)
-    with pytest.raises(ParameterError, match="under a published model"):
-        design(people(), spec(zeros=tmp_path / "zeros.csv", prior="table"))
 
 
 TEXTS = pl.format("text {}", pl.int_range(pl.len()) % 2500)

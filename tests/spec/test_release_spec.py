@@ -203,18 +203,10 @@ def test_a_repeated_release_is_refused_before_anything_is_solved(
         pf.sanitise_file(path, replace(spec, into=tmp_path / "two", again=True))
 
 
-def test_older_calls_work_with_a_warning_or_say_what_replaces_them(tmp_path: Path) -> None:
-    older: Any = pf.sanitise
-    with pytest.warns(DeprecationWarning, match=r"give a ReleaseSpec\(…, method=…\)"):
-        found = older(PEOPLE, secret="ill", publish="town", epsilon=1, prior="table", method="randomised-response")
-    assert found.method == "randomised-response"
-    with pytest.raises(ImportError, match="Order was replaced by ReleaseSpec"):
-        exec("from privacyfunnel import Order", {})
+def test_calls_without_a_spec_or_a_secret_say_what_is_missing(tmp_path: Path) -> None:
     file: Any = pf.sanitise_file
     with pytest.raises(ParameterError, match="must be a ReleaseSpec; got a PosixPath"):
         file("people.csv", tmp_path)
-    with pytest.raises(ParameterError, match=r"replace\(spec, method=…\)"):
-        older(PEOPLE, spec=ReleaseSpec(), method="optimal")
     with pytest.raises(ColumnError, match="at least one secret column"):
         pf.sanitise(PEOPLE, publish="town", epsilon=1)
 

@@ -133,3 +133,14 @@ def test_a_draft_quotes_no_free_text_and_no_dates_of_birth() -> None:
     assert "note 1" not in draft.to_text()
     with pytest.raises(ColumnError, match="labels that are public"):
         draft_domain(table, ["born", "note"])
+
+
+def test_a_domain_may_list_what_nobody_has_together() -> None:
+    columns = {name: {"labels": ["0", "1"], "missing": False} for name in ("a", "b", "c")}
+    content: dict[str, Any] = {"format": "privacyfunnel domain", "version": 1, "columns": columns}
+    domain = domain_from_text(json.dumps({**content, "impossible": [{"a": "0", "b": "1", "c": "1"}]}))
+    assert domain.impossible == ((("a", "0"), ("b", "1"), ("c", "1")),)
+    assert domain_from_text(domain.to_text()).impossible == domain.impossible
+    for wrong in ({"a": "0"}, [{"a": "0"}], [{"a": "0", "b": "2"}], [{"a": "0", "z": "1"}], [[["a", "0"], ["b", "1"]]]):
+        with pytest.raises(TableError, match="each with a label that is listed"):
+            domain_from_text(json.dumps({**content, "impossible": wrong}))

@@ -150,7 +150,7 @@ def _format_verdict(sealed: SealedProtocol) -> tuple[str, str]:
         whom = f" for the population, with {100 * people.confidence:g} % confidence"
     elif sealed.promise.known_columns:
         whom += f", also if they know {format_names(sealed.promise.known_columns)} of a person"
-    elif sealed.promise.odds is not None:
+    if sealed.promise.odds is not None:
         whom += f"{'' if sealed.model is None else ', and'} for {sealed.promise.odds.people('it')}"
     epsilon = f"ε = {text_format.format_epsilon(size)} (×{format_factor(size)})"
     own = [f"{at} ε = {text_format.format_epsilon(total)}" for at, total in sealed.secret_sizes.items()]

@@ -32,12 +32,6 @@ def sanitise(
     if not spec.try_:
         spec.require_into()
     save_spec(spec, save_spec_as)
-    if spec.after is not None:
-        from privacyfunnel.release.sanitise import follow_earlier
-
-        asked, earlier = follow_earlier(spec)
-        if earlier is not None:  # said before anything is drawn
-            typer.echo(f"Budget       {earlier.describe_budget(asked.promise_value.epsilon)}.", err=True)
     release = run_release(spec)
     said = "" if as_json else format_summary(release, details=details)
     answer(as_json, content(release) if as_json else {}, said)
@@ -51,4 +45,10 @@ def run_release(spec: ReleaseSpec, command: Sequence[str] = (), *, trial: bool =
 
     repeat = redact_credentials(shlex.join(["privacyfunnel", *(command or sys.argv[1:])]))
     with show_progress() as (progress, watch):
-        return sanitise_file(None, spec, watch=watch, progress=progress, command=repeat, trial=trial)
+        return sanitise_file(
+            None, spec, watch=watch, progress=progress, command=repeat, trial=trial, on_budget=_say_budget
+        )
+
+
+def _say_budget(budget: str) -> None:
+    typer.echo(f"Budget       {budget}.", err=True)

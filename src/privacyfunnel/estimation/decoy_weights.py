@@ -162,7 +162,7 @@ def draw_decoys(mechanism: RealOrSynthetic, stream: KeyStream, number: int) -> t
     """Public records and their shares under p̃: all combinations where they are few, else so many that were drawn."""
     model = mechanism.model
     if not can_list(model, MOST_LISTED):
-        return simulate_codes(model, stream, number), np.full(number, 1.0 / number)
+        return _drop_impossible(mechanism, simulate_codes(model, stream, number), np.full(number, 1.0 / number))
     shape = tuple(len(attribute.labels) for attribute in model.attributes)
     codes = np.stack(np.unravel_index(np.arange(math.prod(shape)), shape), axis=1).astype(np.int32)
     shares = np.zeros(len(codes))
@@ -171,4 +171,11 @@ def draw_decoys(mechanism: RealOrSynthetic, stream: KeyStream, number: int) -> t
         for j, (parent, table) in enumerate(zip(model.parents, model.tables, strict=True)):
             likelihood *= table[s, 0 if parent is None else codes[:, parent], codes[:, j]] / UNIT
         shares += likelihood
-    return codes[shares > 0], shares[shares > 0]
+    return _drop_impossible(mechanism, codes[shares > 0], shares[shares > 0])
+
+
+def _drop_impossible(mechanism: RealOrSynthetic, codes: CodeArray, shares: FloatArray) -> tuple[CodeArray, FloatArray]:
+    if mechanism.impossible is None:
+        return codes, shares
+    possible = ~mechanism.impossible.match(codes)
+    return codes[possible], shares[possible]

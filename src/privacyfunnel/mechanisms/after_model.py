@@ -33,6 +33,7 @@ from privacyfunnel.model.published.table_model import EachModel, PublishedModel,
 CHANGING = Fraction(1, 20)  # of people, between two releases: what protocols are made for, and later beliefs start from
 NEW = None  # the history of a person of whom nothing was published
 
+BASE_FACTS = "groups", "rest", "rows", "epsilon", "delta"  # of the first release, and those after it
 History = tuple[int, int] | None  # how many releases back a person was last in one, and the number of the output
 
 
@@ -40,7 +41,7 @@ History = tuple[int, int] | None  # how many releases back a person was last in 
 class AfterModel(PublishedModel):
     """p̃(s, x, h): the prior of every history h, a column per history and value."""
 
-    earlier: TableModel | EachModel | AfterModel
+    earlier: PublishedModel
     law: ChannelMechanism  # of the release before
     histories: tuple[History, ...]
     changing: Fraction = CHANGING
@@ -49,7 +50,7 @@ class AfterModel(PublishedModel):
     @classmethod
     def follow(
         cls,
-        earlier: TableModel | EachModel | AfterModel,
+        earlier: PublishedModel,
         law: ChannelMechanism,
         histories: tuple[History, ...],
         total: Fraction,
@@ -57,20 +58,9 @@ class AfterModel(PublishedModel):
         changing: Fraction = CHANGING,
     ) -> AfterModel:
         """The model after a release by that model and mechanism; `total` is the ε of everything since the first."""
-        base = earlier.base
-        return cls(
-            groups=base.groups,
-            rest=base.rest,
-            rows=base.rows,
-            epsilon=base.epsilon,
-            delta=base.delta,
-            total=total,
-            earlier=earlier,
-            law=law,
-            histories=histories,
-            changing=changing,
-            files=files,
-        )
+        facts: dict[str, Any] = {name: getattr(earlier.base, name) for name in BASE_FACTS}
+        more: dict[str, Any] = {"total": total, "earlier": earlier, "law": law, "changing": changing, "files": files}
+        return cls(histories=histories, **facts, **more)
 
     def __post_init__(self) -> None:
         if not 0 < self.changing < 1 or not self.epsilon < self.total:

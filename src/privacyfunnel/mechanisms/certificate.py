@@ -101,11 +101,11 @@ def promise_to_json(promise: Promise) -> dict[str, Any]:
         stated["priors"] = [_prior_to_json(prior) for prior in priors]
     elif promise.population is not None:
         stated["population"] = _population_to_json(promise.population)
-    elif promise.odds is not None:
-        stated["robust"] = str(promise.odds)
     elif promise.composable is not None:
         stated["composable"] = promise.composable
-    elif promise.known_columns:
+    if promise.odds is not None:
+        stated["robust"] = str(promise.odds)
+    if promise.known_columns:
         stated["known"] = list(promise.known_columns)
     return stated
 
@@ -115,10 +115,11 @@ def promise_from_json(content: Mapping[str, Any], domain: Domain) -> Promise:
     if "priors" not in content:
         plain = stated_promise(content["name"], content["epsilon"], content.get("parameters", {}))
         stated = content.get("population")
+        covered = plain if "robust" not in content else RobustPromise(plain, OddsRange.parse(content["robust"]))
         if "known" in content:
-            return NeighbourPromise(plain, tuple(map(str, content["known"])))
+            return NeighbourPromise(covered, tuple(map(str, content["known"])))
         if "robust" in content:
-            return RobustPromise(plain, OddsRange.parse(content["robust"]))
+            return covered
         if "composable" in content:
             return ComposablePromise(plain, content["composable"])
         return plain if stated is None else PopulationPromise(plain, _population_from_json(stated))

@@ -35,8 +35,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privacyfunnel.arrays import FloatArray, IntArray, WordArray
 from privacyfunnel.errors import GuaranteeError, SizeError
@@ -84,6 +86,7 @@ class WeightedRecords:
     ratios: FloatArray  # n × secrets
     weights: FloatArray  # n × events
     everybody: FloatArray  # n
+    codes: NDArray[np.integer[Any]]  # n × columns
 
     @classmethod
     def concatenate(cls, parts: Iterable[WeightedRecords]) -> WeightedRecords:
@@ -111,7 +114,7 @@ def list_records(model: TreeModel, events: SecretEvents) -> Iterator[WeightedRec
             likelihoods *= (table[:, above, codes[:, j]] / UNIT).T
         possible = likelihoods.any(axis=1)
         weights = likelihoods[possible] @ given.T
-        yield WeightedRecords(model.ratios(codes[possible]), weights[:, :-1], weights[:, -1])
+        yield WeightedRecords(model.ratios(codes[possible]), weights[:, :-1], weights[:, -1], codes[possible])
 
 
 def simulate_records(
@@ -121,9 +124,10 @@ def simulate_records(
     proposal = proposal_shares(model)
     for words in _word_chunks(model, stream, first, records):
         half = (words[0] & np.uint64(UNIT - 1)).astype(np.int64)
-        ratios = model.ratios(model.sample_given(np.searchsorted(np.cumsum(proposal), half, side="right"), words))
+        codes = model.sample_given(np.searchsorted(np.cumsum(proposal), half, side="right"), words)
+        ratios = model.ratios(codes)
         everybody = 1.0 / (ratios @ (proposal / UNIT)) / records
-        yield WeightedRecords(ratios, events.ratios(ratios, model.shares) * everybody[:, None], everybody)
+        yield WeightedRecords(ratios, events.ratios(ratios, model.shares) * everybody[:, None], everybody, codes)
 
 
 def proposal_shares(model: TreeModel) -> IntArray:
@@ -152,7 +156,7 @@ def listed_slacks(
 
 def _list_classes(mechanism: RealOrSynthetic) -> Iterator[tuple[WeightedRecords, IntArray]]:
     for records in list_records(mechanism.model, mechanism.events):
-        yield records, mechanism.classify(records.ratios)
+        yield records, mechanism.classify(records.ratios, records.codes)
 
 
 def simulated_slacks(mechanism: RealOrSynthetic, stream: KeyStream, records: int, spare: float = 1.0) -> DecoySlacks:
@@ -163,11 +167,12 @@ def simulated_slacks(mechanism: RealOrSynthetic, stream: KeyStream, records: int
     model, sums = mechanism.model, ClassSums.zero(mechanism)
     for codes in simulate_chunks(model, stream, records):
         ratios = model.ratios(codes)
-        sums.add(mechanism, ratios, mechanism.classify(ratios), np.full(len(ratios), 1.0 / records))
+        sums.add(mechanism, ratios, mechanism.classify(ratios, codes), np.full(len(ratios), 1.0 / records))
     counted = int(records / spare**2)
     bounds = acceptance_bounds(mechanism, sums.shares, counted)
     drawn = simulate_records(model, mechanism.events, stream, records, records)
-    return bound_slacks(mechanism, ((part, mechanism.classify(part.ratios)) for part in drawn), bounds, sums, counted)
+    classified = ((part, mechanism.classify(part.ratios, part.codes)) for part in drawn)
+    return bound_slacks(mechanism, classified, bounds, sums, counted)
 
 
 def bound_slacks(
@@ -256,7 +261,7 @@ class ReplacedMass:
             return
         present, starts = np.unique(classes[rows], return_index=True)
         weights, (e, f) = records.weights.T[:, rows] * left[rows], mechanism.events.pairs.T
-        gained = mechanism.events.ratio * weights[f]
+        gained = mechanism.events.limits[:, None] * weights[f]
         gained -= weights[e]
         lost = np.maximum(-gained, 0.0)
         np.maximum(gained, 0.0, out=gained)
@@ -274,7 +279,7 @@ class ReplacedMass:
             square = ((low**2).T @ self.squares_gained + (high**2).T @ self.squares_lost) * drawn
             weights, (e, f) = event_weights(mechanism), mechanism.events.pairs.T
             reach = (
-                low.max(axis=0)[:, None] * mechanism.events.ratio * weights[f] + high.max(axis=0)[:, None] * weights[e]
+                low.max(axis=0)[:, None] * mechanism.events.limits * weights[f] + high.max(axis=0)[:, None] * weights[e]
             )
             error = bernstein_error(gained - lost, square, reach, proof, failure_term(mechanism))
             found = gained * (1.0 - WEIGHT_ERROR) - lost * (1.0 + WEIGHT_ERROR) - error
@@ -327,7 +332,7 @@ class BelievedMass:
                 total = total + sign * error
             found.append(total)
         e, f = events.pairs.T
-        low = np.maximum(found[1], 0.0)[:, f] * (events.ratio * (1.0 - WEIGHT_ERROR)) - found[0][:, e]
+        low = np.maximum(found[1], 0.0)[:, f] * (events.limits * (1.0 - WEIGHT_ERROR)) - found[0][:, e]
         return np.nan_to_num(low - np.abs(found[0][:, e]) * WEIGHT_ERROR, nan=-math.inf)
 
 

@@ -1,8 +1,9 @@
-"""Records that a model draws often, by number, so that what is known of them is computed once."""
+"""Records that a model draws often, whose class and probability are computed once."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,7 @@ SEED, SAMPLE = 10, 1 << 18  # of the records that are looked at
 PLACES = 20  # bits: four times as many places as records, so that few share one
 MIXING = np.uint64(0x9E3779B97F4A7C15)  # an odd number, by whose multiples keys are spread
 NOBODY = np.uint64((1 << 64) - 1)
+Assess = Callable[[CodeArray], tuple[IntArray, WordArray]]  # the class of records, and a(x)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,12 +26,13 @@ class LikelyRecords:
     """Distinct records, and a place for each by its key; of two that share a place one is not found."""
 
     sizes: tuple[int, ...]
-    codes: CodeArray
     keys: WordArray  # and after them one that no record has
     places: NDArray[np.int32]
+    classes: IntArray
+    keep: WordArray
 
     @classmethod
-    def simulate(cls, model: TreeModel) -> LikelyRecords | None:
+    def simulate(cls, model: TreeModel, assess: Assess) -> LikelyRecords | None:
         """The records that a public simulation of the model draws; None where a key does not hold a record."""
         sizes = tuple(len(attribute.labels) for attribute in model.attributes)
         if math.prod(sizes) >= NOBODY:
@@ -38,7 +41,7 @@ class LikelyRecords:
         keys, first = np.unique(_pack(codes, sizes), return_index=True)
         places = np.full(1 << PLACES, len(keys), dtype=np.int32)
         places[_place(keys)] = np.arange(len(keys), dtype=np.int32)
-        return cls(sizes, codes[first], np.append(keys, NOBODY), places)
+        return cls(sizes, np.append(keys, NOBODY), places, *assess(codes[first]))
 
     def find(self, codes: NDArray[np.integer[Any]]) -> IntArray:
         """The number of each record; −1 where it has none."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, NoReturn, Self
 from typing import Protocol as Shape
 
 import numpy as np
@@ -147,7 +147,10 @@ class OutputPart(NamedTuple):
 
 
 class Mechanism(ABC):
-    """Integers that are drawn, a row of chances per input; the inputs are the values, or pairs of secret and value."""
+    """Integers that are drawn, a row of chances per input; the inputs are the values, or pairs of secret and value.
+
+    What needs a list of inputs or outputs is refused, or None, in a mechanism that has none.
+    """
 
     kind: ClassVar[str]
     check_method: ClassVar[str]  # how `worst` computes, in words
@@ -185,9 +188,9 @@ class Mechanism(ABC):
     # -- in floats ---------------------------------------------------------------------------------------------
 
     @property
-    @abstractmethod
     def protocol(self) -> DescribableProtocol:
         """The same mechanism in floats."""
+        self._refuse()
 
     @property
     def table_protocol(self) -> Protocol | None:
@@ -200,21 +203,21 @@ class Mechanism(ABC):
 
     # -- the promise -------------------------------------------------------------------------------------------
 
-    @abstractmethod
     def worst(self, comparisons: Comparisons) -> ExactLeak:
         """The largest ratio that the promise compares, exactly."""
+        self._refuse()
 
-    @abstractmethod
     def worst_credal_leak(self, sets: CredalSets) -> ExactLeak:
         """The same over all members of sets of priors, or a fraction that no ratio exceeds."""
+        self._refuse()
 
-    @abstractmethod
     def restrict_inputs(self, inputs: IntArray) -> Self:
         """The mechanism on some of its inputs alone. Those that never occur make no output more telling."""
+        return self
 
-    @abstractmethod
     def measurable_protocol(self, most: int) -> Measurable | None:
         """What can be measured against everyone who knows some columns: None if more than `most` chances make it up."""
+        return None
 
     def explicit_protocol(self, most: int) -> SparseProtocol | None:
         """q(y | input) with every whole output in a list: None where they are not listed, or take more than `most`."""
@@ -226,9 +229,9 @@ class Mechanism(ABC):
     def draw(self, codes: NDArray[Any], random_words: RandomWords) -> NDArray[Any]:
         """What rows with these input codes become, chosen by their words and nothing else: a row of codes each."""
 
-    @abstractmethod
     def tally(self) -> DrawTally:
         """An empty count of what inputs became, to be compared with the chances."""
+        self._refuse()
 
     # -- written and read --------------------------------------------------------------------------------------
 
@@ -269,9 +272,9 @@ class Mechanism(ABC):
         """
         return tuple(OutputPart((j,), tuple((label,) for label in labels)) for j, labels in enumerate(self.columns))
 
-    @abstractmethod
     def value_joint(self, joint: Joint) -> tuple[tuple[IntArray, Matrix], ...]:
         """For each part its values, V × attributes as codes of labels, and p(x, y) of these and its outputs."""
+        self._refuse()
 
     def output_shares(self, joint: Joint) -> tuple[tuple[IntArray, FloatArray, FloatArray], ...]:
         """For each part its values, the share p(x) of each, and the share p(y) of each of its outputs."""
@@ -280,9 +283,9 @@ class Mechanism(ABC):
             for values, p_xy in self.value_joint(joint)
         )
 
-    @abstractmethod
     def likely_probability(self, likely: Sequence[IntArray], joint: Joint) -> float:
         """The chance that a row's own value is the one stated for its outputs, outputs × attributes for each part."""
+        self._refuse()
 
     # -- estimation --------------------------------------------------------------------------------------------
 
@@ -304,9 +307,9 @@ class Mechanism(ABC):
         """How many chances `observation` writes out."""
         return self.inputs * self.expansion_size
 
-    @abstractmethod
     def observation(self) -> FloatArray:
         """How outputs depend on the input: P(y | input)."""
+        self._refuse()
 
     def observation_codes(self, drawn: NDArray[Any]) -> NDArray[Any]:
         """What drawn rows are in `observation`: n × 1 numbers of outputs; −1 where nothing."""
@@ -322,6 +325,9 @@ class Mechanism(ABC):
     @abstractmethod
     def from_json(cls, content: Mapping[str, Any], sees_secret: bool, combos: IntArray) -> Self:
         """The mechanism that a protocol file states, over the combinations of its domain."""
+
+    def _refuse(self) -> NoReturn:
+        raise SizeError(f"This is measured where outputs can be listed; {self.no_table_reason}.")
 
 
 def check_table_size(inputs: int, outputs: int) -> None:

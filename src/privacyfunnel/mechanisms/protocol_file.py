@@ -29,8 +29,8 @@ from privacyfunnel.mechanisms.mechanism import Mechanism
 from privacyfunnel.mechanisms.protocol_schema import check_form
 from privacyfunnel.mechanisms.real_or_synthetic import RealOrSynthetic
 from privacyfunnel.model.promises import Promise
-from privacyfunnel.model.published.table_model import EachModel, PublishedModel
-from privacyfunnel.model.published.wide_model import WideModel
+from privacyfunnel.model.published.table_model import PublishedModel, SecretModels
+from privacyfunnel.model.published.wide_model import read_wide_model
 
 PROTOCOL = "protocol.json"  # what it is called in a release
 FORMAT = "privacyfunnel protocol"
@@ -255,21 +255,21 @@ def parse_model(content: Mapping[str, Any], domain: Domain, promise: Promise) ->
     """The model that a file states: of its values, with the ε that its records leave of the whole."""
     if "model" not in content:
         return None
-    stated, secret = content["model"], " & ".join(domain.secret_columns)
+    stated = content["model"]
     if (content["kind"] == RealOrSynthetic.kind) != ("tables" in stated):
         raise ProtocolFileError(f"a tree is the model of a {RealOrSynthetic.kind} mechanism, and of no other.")
     model: PublishedModel
     if "tables" in stated:
-        model = WideModel.from_json(stated, secret, domain.attributes)
+        model = read_wide_model(stated, domain.secret_columns, domain.attributes)
     else:
         model = read_model(stated, domain.secret_columns)
-        if isinstance(model.base, EachModel) != promise.by_column:
-            raise ProtocolFileError("a table for each secret is the model of a promise about each, and of no other.")
         values = model.weights_by_input.shape[1]
         if values != len(domain.combos):
             raise ProtocolFileError(
                 f"a model must have a column for each of {len(domain.combos)} values; it has {values}."
             )
+    if isinstance(model.base, SecretModels) != promise.by_column:
+        raise ProtocolFileError("a table for each secret is the model of a promise about each, and of no other.")
     if Fraction(promise.epsilon) + model.epsilon / Fraction(promise.smallest_scale(model.secrets)) > model.total:
         raise ProtocolFileError("the ε of records and model must add up to the whole ε at most; it is more.")
     if content["sees_secret"] or promise.population is not None or "shares" in content:

@@ -1,8 +1,9 @@
 r"""The mechanism "real or synthetic": a record is published as it is, or a synthetic record in its place.
 
 The prior is a published model p̃(s, x) of any number of columns. With :math:`r_s(x) = \tilde p(x|s) / \tilde p(x)` and a
-class k(x) that is a function of r(x), record x is published with probability a(x). Otherwise synthetic records
-:math:`x' \sim \tilde p` are proposed until one is accepted, each with probability :math:`\alpha_{k(x), k(x')}`. Then
+class k(x) that is a function of r(x), but for one class of what nobody can be, record x is published with probability
+a(x). Otherwise synthetic records :math:`x' \sim \tilde p` are proposed until one is accepted, each with probability
+:math:`\alpha_{k(x), k(x')}`. Then
 
 .. math:: \frac{P(y \mid s)}{\tilde p(y)} = a(y)\, r_s(y) + W_{k(y)}(s), \qquad
    W_k(s) = \mathbb E\Big[(1 - a(x)) \frac{\alpha_{k(x), k}}{\bar\alpha_{k(x)}} \,\Big|\, s\Big],
@@ -27,28 +28,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import Any, ClassVar, NoReturn, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privacyfunnel.arrays import BoolArray, FloatArray, IntArray, Matrix, WordArray, freeze
+from privacyfunnel.arrays import BoolArray, FloatArray, IntArray, WordArray, freeze
 from privacyfunnel.errors import DistributionError, ParameterError, ProtocolFileError, SizeError, SolverError
-from privacyfunnel.mechanisms.exact_arithmetic import ExactLeak, exp_below
+from privacyfunnel.mechanisms.exact_arithmetic import exp_below
 from privacyfunnel.mechanisms.likely_records import LikelyRecords, simulate_codes
-from privacyfunnel.mechanisms.mechanism import DescribableProtocol, DrawTally, Mechanism
+from privacyfunnel.mechanisms.mechanism import Mechanism
 from privacyfunnel.mechanisms.sampling import KeyStream, RandomWords
 from privacyfunnel.model.comparisons import Comparisons, float_below
-from privacyfunnel.model.credal.credal_sets import CredalSets
 from privacyfunnel.model.credal.events import OddsRange
-from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.joint import Attribute, Joint
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.protocols.channel_protocol import Labels
-from privacyfunnel.model.protocols.sparse_protocol import Measurable
-from privacyfunnel.model.published.tree_model import UNIT, CodeArray, TreeModel
+from privacyfunnel.model.published.impossible import ImpossibleRecords
+from privacyfunnel.model.published.tree_model import FIRST, UNIT, CodeArray, TreeModel
 
 LEVELS = 1 << 12  # of the features r / (1 + r) by which records are classified
 KEEP_BITS = 63  # of the probability of publishing a record itself
@@ -57,7 +58,8 @@ SHARES_SEED, SIMULATED = 6, 1 << 16  # of records that stand for synthetic ones 
 MOST_PROOF_RECORDS = 1 << 24
 PROPOSALS = 1 << 14  # that are made at a time where few records wait for one
 _TABLES = ("prototypes", "largest", "acceptance", "slacks")
-CHUNK = 1 << 18  # records that are drawn together
+CHUNK = 1 << 17  # records that are drawn together
+THREADS = 2  # that draw them
 PRODUCT = 1 << 18  # multiplications that are made together: of more, BLAS starts threads that wait for each other
 MANY = 1 << 16  # records from which on it pays to know the likely ones
 
@@ -74,35 +76,31 @@ class SecretEvents:
 
     members: BoolArray  # events × secrets
     pairs: IntArray  # ordered: the first may be at most ρ times as likely as the second
-    ratio: float  # ρ ≤ e^ε
+    limits: FloatArray  # ρ of every pair, at most e^ε or what the promise has in its place
     odds: OddsRange | None = None  # by how much somebody's odds may differ from the model's
+    whole: IntArray | None = None  # of each event that of all who share what is known, where something is
 
     @classmethod
     def from_promise(cls, promise: Promise, model: TreeModel) -> SecretEvents:
-        """The events of a promise about everybody; and among those who share what is known, if the promise says what.
+        """The events that a promise compares among everybody; and among those who share what is known, if it says what.
 
         Then secrets of the model are pairs of a secret and what is known (`TreeModel.reveal`).
         """
         shape = tuple(len(model.attributes[j].labels) for j in known_places(model, promise))
-        size = math.prod(shape)
-        secrets, attributes = len(model.shares) // size, len(model.attributes)
-        blocks = list(promise.group_pairs(secrets, attributes, sees_secret=False))
-        others = promise.population is not None or promise.components is not None
-        if len(blocks) != 1 or blocks[0].known or others:
-            raise ParameterError(
-                "Real or synthetic records keep promises about everybody under one model, such as LIP and LDP; "
-                f"this {promise.name} is about more. Promise LIP alone, or publish fewer columns by another method."
-            )
-        pairs = blocks[0].pairs
-        if blocks[0].scales is not None:
-            raise ParameterError(
-                f"Real or synthetic records keep symmetric promises; {promise.name} is not. "
-                "Promise LIP or LDP, or publish fewer columns by another method."
-            )
-        groups, both = blocks[0].groups, np.concatenate([pairs, pairs[:, ::-1]])
-        ratio = float_below(exp_below(promise.epsilon))
+        size, names = math.prod(shape), model.secret.labels
+        named = tuple(label.removesuffix(FIRST) for label in names[::size]) if size > 1 else names
+        block = compare_secrets(promise, Attribute(model.secret.name, named))
+        groups, pairs = block.secrets, block.pairs
+        scales = np.ones((len(pairs), 2)) if block.scales is None else block.scales
+        both, sides = np.concatenate([pairs, pairs[:, ::-1]]), np.concatenate([scales[:, 0], scales[:, 1]])
+        both, sides = both[np.isfinite(sides)], sides[np.isfinite(sides)]
+        value, of_pair = np.unique(sides, return_inverse=True)
+        limits = np.array([float_below(exp_below(promise.epsilon, scale)) for scale in value.tolist()])[of_pair]
         if not shape:
-            return cls(groups, both, ratio, promise.odds)
+            return cls(groups, both, limits, promise.odds)
+        if not groups.all(axis=1).any():
+            groups = np.concatenate([groups, np.ones((1, groups.shape[1]), dtype=bool)])
+        everybody = int(groups.all(axis=1).argmax())
         codes, members = np.array(np.unravel_index(np.arange(size), shape)), []
         for some in (part for number in range(len(shape) + 1) for part in combinations(range(len(shape)), number)):
             seen = np.unique(codes[list(some)], axis=1).T
@@ -110,7 +108,9 @@ class SecretEvents:
                 shared = (values == codes[list(some)].T).all(axis=1)
                 members.append((groups[:, :, None] & shared).reshape(len(groups), -1))
         starts = len(groups) * np.arange(len(members))
-        return cls(np.concatenate(members), (both + starts[:, None, None]).reshape(-1, 2), ratio)
+        whole = np.repeat(starts + everybody, len(groups))
+        everywhere = (both + starts[:, None, None]).reshape(-1, 2)
+        return cls(np.concatenate(members), everywhere, np.tile(limits, len(members)), promise.odds, whole)
 
     def weights(self, shares: IntArray) -> FloatArray:
         """p̃(s | E), events × secrets: each is a quotient of two integers, rounded once."""
@@ -137,20 +137,40 @@ class SecretEvents:
         """The largest and the least r_E(x) of those whom the promise covers, up to RATIO_ERROR, from that of the model.
 
         With odds within γ: γr/(1 + (γ − 1)pr), whose logarithm changes with that of r by a factor of at most 1; and
-        r/(γ − (γ − 1)pr), for which it is at most γ, hence the last line.
+        r/(γ − (γ − 1)pr), for which it is at most γ, hence the last line. Of those who know something of a person
+        nobody doubts that.
         """
         if self.odds is None:
             return by_event, by_event
         p = np.where(self.members, shares, 0).sum(axis=1) / UNIT
         if self.odds.factor is None:
-            low = np.where(p < 1.0, 0.0, 1.0)
-            return np.broadcast_to(1.0 / p, by_event.shape), np.broadcast_to(low, by_event.shape)
+            alike = np.ones_like(by_event) if self.whole is None else by_event[:, self.whole]
+            sure = p >= 1.0 if self.whole is None else self.whole == np.arange(len(p))
+            return np.where(sure, alike, (alike > 0) / p), np.where(sure, alike, 0.0)
         gamma = float(self.odds.factor)
         with np.errstate(invalid="ignore"):
             held = np.minimum(by_event * p, 1.0)
             high = np.minimum(gamma * by_event / (1.0 + (gamma - 1.0) * held), 1.0 / p)
             low = by_event / (gamma - (gamma - 1.0) * held) * max(1.0 - 2.0 * gamma * RATIO_ERROR, 0.0)
         return high, low
+
+
+def compare_secrets(promise: Promise, secret: Attribute) -> Comparisons:
+    """The groups of secrets that a promise compares; refused where real and synthetic records cannot keep it."""
+    plain, c = promise.table_promise, len(secret.labels)
+    alone = Joint(
+        np.ones((c, 2), np.int64), secret.labels, (Attribute("", ("", "-")),), np.arange(2)[:, None], secret.name
+    )
+    several = promise.population is not None or promise.components is not None
+    several |= promise.by_column and promise.odds is not None  # each would have a belief of its own
+    blocks = [] if several or promise.composable else list(plain.comparisons(alone, False))
+    if len(blocks) != 1 or plain.guards_known_attributes or blocks[0].mixed:
+        raise ParameterError(
+            "Real or synthetic records keep promises about groups of secrets under one model, such as LIP, LDP or "
+            f"PML; this {promise.name} is about more. Promise one of them, or publish fewer columns by another "
+            "method."
+        )
+    return blocks[0]
 
 
 def known_places(model: TreeModel, promise: Promise) -> list[int]:
@@ -167,62 +187,12 @@ def reveal_known(model: TreeModel, promise: Promise) -> TreeModel:
     return model.reveal(known_places(model, promise)) if promise.known_columns else model
 
 
-class UnlistedMechanism(Mechanism):
-    """A mechanism for which any combination of labels is an input, a record of codes, also one that was never seen.
-
-    What needs a list of inputs or outputs is not computed: those who ask get None, or a `SizeError` that says so.
-    """
-
-    lists_inputs: ClassVar[bool] = False
-    no_table_reason: ClassVar[str] = "any combination of labels is an input of this mechanism, and none is listed"
-    sees_secret = False
-
-    @property
-    def inputs(self) -> int:
-        return 0
-
-    @property
-    def protocol(self) -> DescribableProtocol:
-        self._refuse()
-
-    def worst(self, comparisons: Comparisons) -> ExactLeak:
-        self._refuse()
-
-    def worst_credal_leak(self, sets: CredalSets) -> ExactLeak:
-        self._refuse()
-
-    def restrict_inputs(self, inputs: IntArray) -> Self:
-        return self
-
-    def measurable_protocol(self, most: int) -> Measurable | None:
-        return None
-
-    def tally(self) -> DrawTally:
-        self._refuse()
-
-    def value_joint(self, joint: Joint) -> tuple[tuple[IntArray, Matrix], ...]:
-        self._refuse()
-
-    def likely_probability(self, likely: Sequence[IntArray], joint: Joint) -> float:
-        self._refuse()
-
-    def unchanged_outputs(self, labels: Sequence[tuple[str, ...]], combos: IntArray) -> NDArray[Any]:
-        return combos
-
-    def observation(self) -> FloatArray:
-        self._refuse()
-
-    @classmethod
-    def from_json(cls, content: Mapping[str, Any], sees_secret: bool, combos: IntArray) -> Self:
-        raise ProtocolFileError(f"a {cls.kind} mechanism is read with its model; this file states none. Make it again.")
-
-    def _refuse(self) -> NoReturn:
-        raise SizeError(f"This is measured where outputs can be listed; {self.no_table_reason}.")
-
-
 @dataclass(frozen=True, eq=False)
-class RealOrSynthetic(UnlistedMechanism):
-    """The integers of the mechanism; its guarantee stands on `slacks`."""
+class RealOrSynthetic(Mechanism):
+    """The integers of the mechanism; its guarantee stands on `slacks`.
+
+    Any combination of labels is an input, a record of codes, also one that was never seen.
+    """
 
     model: TreeModel
     promise: Promise
@@ -231,9 +201,13 @@ class RealOrSynthetic(UnlistedMechanism):
     acceptance: IntArray  # classes × classes: α over 2^32
     slacks: IntArray  # classes × pairs of events: σ over 2^32
     proof_records: int = 0  # of each sample of the simulation that proved the slacks; 0 where combinations were listed
+    impossible: ImpossibleRecords | None = None  # that are the last class, and never published
 
     kind: ClassVar[str] = "real-or-synthetic"
     check_method: ClassVar[str] = "by construction for every record there can be"
+    lists_inputs: ClassVar[bool] = False
+    no_table_reason: ClassVar[str] = "any combination of labels is an input of this mechanism, and none is listed"
+    sees_secret, inputs = False, 0
 
     def __post_init__(self) -> None:
         k, c = len(self.prototypes), len(self.model.shares)
@@ -248,6 +222,8 @@ class RealOrSynthetic(UnlistedMechanism):
             raise ParameterError(
                 f"A proof takes up to {MOST_PROOF_RECORDS:,} records; this one {self.proof_records:,}."
             )
+        if self.impossible is not None and (self.largest[-1] or self.acceptance[:, -1].any()):
+            raise ParameterError("Impossible records must not be published; the last class is. Design it again.")
         if (self.slacks < 0).any() or not self.acceptance.any(axis=1).all():
             raise ParameterError("Slacks must not be negative, and every class must accept synthetic records.")
         for name in _TABLES:
@@ -274,8 +250,8 @@ class RealOrSynthetic(UnlistedMechanism):
 
     # -- probabilities -----------------------------------------------------------------------------------------
 
-    def classify(self, ratios: FloatArray) -> IntArray:
-        """k(x): the nearest prototype by the features ⌊LEVELS · r/(1 + r)⌋.
+    def classify(self, ratios: FloatArray, codes: NDArray[np.integer[Any]]) -> IntArray:
+        """k(x): the nearest prototype by the features ⌊LEVELS · r/(1 + r)⌋, and the last class for what is impossible.
 
         Features and prototypes are integers below 2^13, and sums of their products below 2^53: they are the same in
         whatever order a machine adds them.
@@ -286,6 +262,8 @@ class RealOrSynthetic(UnlistedMechanism):
             scores = quantise_ratios(ratios[start : start + block]) @ self._directions
             scores -= self._offsets
             scores.argmax(axis=1, out=found[start : start + block])
+        if self.impossible is not None:
+            found[self.impossible.match(codes)] = self.classes - 1
         return found
 
     @cached_property
@@ -301,12 +279,12 @@ class RealOrSynthetic(UnlistedMechanism):
         events = self.events
         high, low = events.believed_ratios(events.ratios(ratios, self.model.shares), self.model.shares)
         found = self.largest[classes] / UNIT
-        below = events.ratio * (1.0 - RATIO_ERROR)
+        below = events.limits * (1.0 - RATIO_ERROR)
         with np.errstate(invalid="ignore"):
             for pair, (e, f) in enumerate(events.pairs.tolist()):
-                excess = high[:, e] * (1.0 + RATIO_ERROR) - low[:, f] * below
+                excess = high[:, e] * (1.0 + RATIO_ERROR) - low[:, f] * below[pair]
                 if len(self.model.attributes) > 30:
-                    excess += TINY * (1.0 + below)
+                    excess += TINY * (1.0 + below[pair])
                 rows = np.flatnonzero(excess > 0)
                 limit = self.slacks[classes[rows], pair] / UNIT / (excess[rows] * (1.0 + ROUNDING))
                 found[rows] = np.minimum(found[rows], limit)
@@ -316,8 +294,12 @@ class RealOrSynthetic(UnlistedMechanism):
     def assess(self, codes: NDArray[np.integer[Any]]) -> tuple[IntArray, WordArray]:
         """k(x) and a(x) over 2^63 of records with these codes."""
         ratios = self.model.ratios(codes)
-        classes = self.classify(ratios)
+        classes = self.classify(ratios, codes)
         return classes, self.keep_numerators(ratios, classes)
+
+    def find_classes(self, codes: NDArray[np.integer[Any]]) -> IntArray:
+        """k(x) of records with these codes."""
+        return self.classify(self.model.ratios(codes), codes)
 
     def keep_probabilities(self, codes: NDArray[np.integer[Any]]) -> FloatArray:
         """a(x) of records with these codes, in floats."""
@@ -327,6 +309,9 @@ class RealOrSynthetic(UnlistedMechanism):
         """The mean of a(x): that a synthetic record is the same by accident is left out."""
         return float(joint.p_x @ self.keep_probabilities(joint.combos))
 
+    def unchanged_outputs(self, labels: Sequence[Labels], combos: IntArray) -> NDArray[Any]:
+        return combos
+
     def output_shares(self, joint: Joint) -> tuple[tuple[IntArray, FloatArray, FloatArray], ...]:
         """For each column its labels, the share of each, and the share among published records: real ones as they are,
         synthetic ones as simulated."""
@@ -334,7 +319,7 @@ class RealOrSynthetic(UnlistedMechanism):
         keep = numerators / 2.0**KEEP_BITS
         replaced = np.bincount(classes, joint.p_x * (1.0 - keep), self.classes)
         proposals = simulate_codes(self.model, KeyStream.from_seed(SHARES_SEED), SIMULATED)
-        of_class = self.classify(self.model.ratios(proposals))
+        of_class = self.find_classes(proposals)
         alpha, shares = self.acceptance / UNIT, np.bincount(of_class, minlength=self.classes) / SIMULATED
         weights = (replaced / np.maximum(alpha @ shares, 1e-12) @ alpha)[of_class]
         weights *= replaced.sum() / max(float(weights.sum()), 1e-300)
@@ -355,16 +340,22 @@ class RealOrSynthetic(UnlistedMechanism):
         record with a value that the model does not know (−1) becomes the first proposal, whatever it holds.
         """
         published, likely = np.array(codes, dtype=np.int32), self._likely if len(codes) >= MANY else None
-        for start in range(0, len(codes), CHUNK):
+        if len(codes) <= CHUNK:
+            self._draw_chunk(published, random_words, likely)
+            return published
+
+        def draw_from(start: int) -> None:
             stop = min(start + CHUNK, len(codes))
             self._draw_chunk(published[start:stop], random_words.part(start, stop), likely)
+
+        with ThreadPoolExecutor(THREADS) as threads:  # numpy and AES work without Python's lock
+            list(threads.map(draw_from, range(0, len(codes), CHUNK)))
         return published
 
-    def _draw_chunk(self, published: CodeArray, random_words: RandomWords, likely: _LikelyProperties | None) -> None:
-        assess = self.assess if likely is None else likely.assess
+    def _draw_chunk(self, published: CodeArray, random_words: RandomWords, likely: LikelyRecords | None) -> None:
         unknown: BoolArray = np.any(published < 0, axis=1)
         published[unknown] = 0
-        classes, keep = assess(published)
+        classes, keep = self._recall(published, likely)
         keep[unknown] = 0
         rows = np.flatnonzero((random_words.word(0) >> np.uint64(64 - KEEP_BITS)) >= keep)
         per_proposal, first = self.model.words_per_record + 1, 1
@@ -373,10 +364,13 @@ class RealOrSynthetic(UnlistedMechanism):
             draws = np.arange(first, first + rounds * per_proposal)
             words = random_words.scatter_words(rows, draws).reshape(rounds, per_proposal, len(rows))
             proposals = self.model.sample(words.transpose(1, 0, 2).reshape(per_proposal, -1)[1:])
-            of_class = assess(proposals)[0]
+            of_class = self._recall_classes(proposals, likely)
             chance = self.acceptance[np.tile(classes[rows], rounds), of_class].astype(np.uint64)
             accepted = (words[:, 0].reshape(-1) & np.uint64(UNIT - 1)) < chance
-            accepted = accepted.reshape(rounds, len(rows)) | unknown[rows]
+            anything = np.tile(unknown[rows], rounds)
+            if self.impossible is not None:
+                anything &= of_class < self.classes - 1
+            accepted = (accepted | anything).reshape(rounds, len(rows))
             some = np.flatnonzero(accepted.any(axis=0))
             published[rows[some]] = proposals[accepted.argmax(axis=0)[some] * len(rows) + some]
             rows = rows[~accepted.any(axis=0)]
@@ -386,16 +380,38 @@ class RealOrSynthetic(UnlistedMechanism):
                     "A synthetic record was proposed a million times and never accepted. Design it again."
                 )
 
+    def _recall(self, codes: CodeArray, likely: LikelyRecords | None) -> tuple[IntArray, WordArray]:
+        """k(x) and a(x): looked up for likely records, computed for all others."""
+        if likely is None:
+            return self.assess(codes)
+        place = likely.find(codes)
+        classes, keep, rest = likely.classes[place], likely.keep[place], np.flatnonzero(place < 0)
+        classes[rest], keep[rest] = self.assess(codes[rest])
+        return classes, keep
+
+    def _recall_classes(self, codes: CodeArray, likely: LikelyRecords | None) -> IntArray:
+        """k(x) alone."""
+        if likely is None:
+            return self.find_classes(codes)
+        place = likely.find(codes)
+        classes, rest = likely.classes[place], np.flatnonzero(place < 0)
+        classes[rest] = self.find_classes(codes[rest])
+        return classes
+
     @cached_property
-    def _likely(self) -> _LikelyProperties | None:
-        records = LikelyRecords.simulate(self.model)
-        return None if records is None else _LikelyProperties(self, records, *self.assess(records.codes))
+    def _likely(self) -> LikelyRecords | None:
+        return LikelyRecords.simulate(self.model, self.assess)
 
     # -- files -------------------------------------------------------------------------------------------------
 
     def to_json(self) -> dict[str, Any]:
         """The integers of the mechanism; the model, the promise and the labels stand elsewhere in a protocol file."""
-        return {**{name: getattr(self, name).tolist() for name in _TABLES}, "proof_records": self.proof_records}
+        stated = {**{name: getattr(self, name).tolist() for name in _TABLES}, "proof_records": self.proof_records}
+        return stated if self.impossible is None else {**stated, "impossible": self.impossible.patterns.tolist()}
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any], sees_secret: bool, combos: IntArray) -> Self:
+        raise ProtocolFileError(f"a {cls.kind} mechanism is read with its model; this file states none. Make it again.")
 
     @classmethod
     def restore(cls, content: Mapping[str, Any], model: TreeModel, promise: Promise) -> RealOrSynthetic:
@@ -403,28 +419,14 @@ class RealOrSynthetic(UnlistedMechanism):
         try:
             tables = {name: np.array(content[name], dtype=np.int64) for name in _TABLES}
             model = reveal_known(model, promise)
-            return cls(model=model, promise=promise, proof_records=int(content["proof_records"]), **tables)
+            records, impossible = int(content["proof_records"]), None
+            if "impossible" in content:
+                impossible = ImpossibleRecords.read(content["impossible"], model.attributes)
+            return cls(model=model, promise=promise, proof_records=records, impossible=impossible, **tables)
         except (KeyError, TypeError, ValueError, OverflowError, DistributionError, ParameterError, SizeError):
             raise ProtocolFileError(
                 "Real or synthetic records are stated in tables of integers, one size for all; these are not."
             ) from None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _LikelyProperties:
-    """Class and probability of likely records, looked up; those of all others are computed."""
-
-    mechanism: RealOrSynthetic
-    records: LikelyRecords
-    classes: IntArray
-    keep: WordArray
-
-    def assess(self, codes: CodeArray) -> tuple[IntArray, WordArray]:
-        """The same as by the mechanism."""
-        place = self.records.find(codes)
-        classes, keep, rest = self.classes[place], self.keep[place], np.flatnonzero(place < 0)
-        classes[rest], keep[rest] = self.mechanism.assess(codes[rest])
-        return classes, keep
 
 
 def quantise_ratios(ratios: FloatArray) -> FloatArray:

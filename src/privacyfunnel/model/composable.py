@@ -17,6 +17,7 @@ them (Theorem 78).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -30,7 +31,13 @@ from privacyfunnel.hints import hint
 from privacyfunnel.model.comparisons import Comparisons, check_comparison_size, scale_below
 from privacyfunnel.model.constraints import LinearConstraints
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.promise_base import ExtendedPromise, Promise
+from privacyfunnel.model.promise_base import ExtendedPromise, Promise, inner
+
+
+def most_information(limit: float) -> float:
+    """The most nats that an output can tell of the value: m − 1 − ln m with m = A / (1 − e^−A) (Theorem 77a)."""
+    m = limit / -math.expm1(-limit)
+    return m - 1.0 - math.log(m)
 
 
 @dataclass(frozen=True)
@@ -39,24 +46,19 @@ class ComposablePromise(ExtendedPromise, named=False):
 
     limit: float  # A
 
-    def __init__(self, promise: Promise, limit: float) -> None:
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        promise = self.promise
         if promise.population is not None or promise.components is not None or promise.odds is not None:
             raise ParameterError(
                 f"{hint('composable')} goes with a promise at one prior; {promise.name} was asked for a population, "
                 "several priors or odds. Leave one of them out."
             )
-        if not check_epsilon(limit) > 0:
+        if not check_epsilon(self.limit) > 0:
             raise ParameterError(f"{hint('composable')} must be above 0: at 0 nothing could be published.")
-        for name, value in (("promise", promise), ("limit", float(limit)), ("epsilon", promise.epsilon)):
-            object.__setattr__(self, name, value)
-        object.__setattr__(self, "composable", self.limit)
+        object.__setattr__(self, "composable", float(self.limit))
 
-    @property
-    def table_promise(self) -> Promise:
-        return self.promise.table_promise
-
-    def with_epsilon(self, epsilon: float) -> ComposablePromise:
-        return ComposablePromise(self.promise.with_epsilon(epsilon), self.limit)
+    table_promise = inner("table_promise")
 
     def reduce(self, epsilon: Fraction, secrets: Sequence[str]) -> ComposablePromise:
         return ComposablePromise(self.promise.reduce(epsilon, secrets), self.limit)
@@ -95,14 +97,6 @@ class AfterPromise(ExtendedPromise, named=False):
 
     totals: tuple[int, ...]  # the weight of every secret before anything was published
     beliefs: tuple[NDArray[Any], ...] = ()  # weights c × a under each of which it holds; without any, the joint's own
-
-    def __init__(self, promise: Promise, totals: tuple[int, ...], beliefs: tuple[NDArray[Any], ...] = ()) -> None:
-        given = (("promise", promise), ("totals", totals), ("beliefs", beliefs), ("epsilon", promise.epsilon))
-        for name, value in given:
-            object.__setattr__(self, name, value)
-
-    def with_epsilon(self, epsilon: float) -> AfterPromise:
-        return AfterPromise(self.promise.with_epsilon(epsilon), self.totals, self.beliefs)
 
     def comparisons(self, joint: Joint, sees_secret: bool) -> Iterator[Comparisons]:
         for weights in self.beliefs or (joint.weights,):

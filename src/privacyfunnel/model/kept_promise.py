@@ -23,7 +23,7 @@ from privacyfunnel.hints import hint
 from privacyfunnel.model.comparisons import Comparisons
 from privacyfunnel.model.constraints import LinearConstraints, lift
 from privacyfunnel.model.joint import Attribute, Joint
-from privacyfunnel.model.promise_base import ExtendedPromise, Promise
+from privacyfunnel.model.promise_base import ExtendedPromise
 
 MOST_CELLS = 1 << 25  # of secrets × pairs (x, k), and of compared events × kept values
 ALIKE = 12  # digits of functionals that are the same
@@ -116,18 +116,14 @@ class KeptPromise(ExtendedPromise, named=False):
 
     counts: KeptCounts = field(compare=False)
 
-    def __init__(self, promise: Promise, counts: KeptCounts) -> None:
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        promise = self.promise
         if promise.population is not None or promise.components is not None or promise.odds is not None:
             raise ParameterError(
                 f"Kept columns are judged on the counts of a table; {promise.name} was asked for a population or for "
                 f"several priors or odds. Leave out {hint('keep')}, or publish the columns with {hint('publish')}."
             )
-        object.__setattr__(self, "promise", promise)
-        object.__setattr__(self, "counts", counts)
-        object.__setattr__(self, "epsilon", promise.epsilon)
-
-    def with_epsilon(self, epsilon: float) -> KeptPromise:
-        return KeptPromise(self.promise.with_epsilon(epsilon), self.counts)
 
     def comparisons(self, joint: Joint, sees_secret: bool) -> Iterator[Comparisons]:
         extended, x_of, k_of = self.counts.extend_joint(joint)

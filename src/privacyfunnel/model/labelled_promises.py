@@ -123,6 +123,10 @@ class GradedLDP(Promise):
         return GradedLDP(epsilon, tuple((one, other, float(share * Fraction(size))) for one, other, size in self.sizes))
 
     @property
+    def labels(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(value for one, other, _ in self.sizes for value in (one, other)))
+
+    @property
     def for_any_belief(self) -> bool:
         return True
 
@@ -204,7 +208,6 @@ class Events(Promise):
     """Named groups of secrets, each against everybody else: :math:`P(y|G) / P(y|¬G)` within e^±ε."""
 
     asked_as: ClassVar[str] = "events:groups.csv"
-    reads_labels: ClassVar[bool] = True
     events: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     @classmethod

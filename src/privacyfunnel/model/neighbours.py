@@ -2,20 +2,17 @@
 
 With a secret s, columns A and B ⊆ A it compares P(y | s, x_B) with P(y | x_B), or with P(y | s′, x_B): the pairs of the
 promise that it widens, among people who share what is known. Real or synthetic records keep it under a model in which
-(s, x_A) is the secret (docs/theory.md, Theorem 82); no other mechanism is checked for it.
+(s, x_A) is the secret (docs/theory.md, Theorem 82); no other mechanism is checked for it. Where other odds are covered,
+they are so among those who share what is known.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from privacyfunnel.errors import ParameterError
-from privacyfunnel.model.comparisons import Comparisons, GroupPairs
-from privacyfunnel.model.constraints import LinearConstraints
-from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.promise_base import ExtendedPromise, Promise
+from privacyfunnel.model.promise_base import ExtendedPromise, inner
 
 
 @dataclass(frozen=True)
@@ -24,38 +21,29 @@ class NeighbourPromise(ExtendedPromise, named=False):
 
     columns: tuple[str, ...]
 
-    def __init__(self, promise: Promise, columns: tuple[str, ...]) -> None:
-        if promise.population is not None or promise.odds is not None or promise.guards_known_attributes:
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        promise = self.promise
+        if promise.population is not None or promise.guards_known_attributes:
             raise ParameterError(
                 f"Neighbours who know some columns are covered for one prior, by promises such as LIP and LDP; this "
                 f"{promise.name} is about more. Ask for one of them."
             )
-        object.__setattr__(self, "promise", promise)
-        object.__setattr__(self, "columns", tuple(columns))
-        object.__setattr__(self, "epsilon", promise.epsilon)
+
+    odds = inner("odds")
 
     @property
     def known_columns(self) -> tuple[str, ...]:
         return self.columns
 
-    @property
-    def table_promise(self) -> Promise:
-        return self.promise.table_promise
+    table_promise = inner("table_promise")
 
-    def with_epsilon(self, epsilon: float) -> NeighbourPromise:
-        return NeighbourPromise(self.promise.with_epsilon(epsilon), self.columns)
+    group_pairs = inner("group_pairs")
 
-    def group_pairs(self, c: int, m: int, sees_secret: bool) -> Iterator[GroupPairs]:
-        return self.promise.group_pairs(c, m, sees_secret)
-
-    def comparisons(self, joint: Joint, sees_secret: bool) -> Iterator[Comparisons]:
-        self._refuse()
-
-    def constraints(self, joint: Joint, sees_secret: bool = False) -> LinearConstraints:
-        self._refuse()
-
-    def _refuse(self) -> NoReturn:
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
         raise ParameterError(
             f"Neighbours who know {', '.join(self.columns)} are covered by real or synthetic records alone; this is "
             "another mechanism. Publish three columns or more under a published model, or promise SRLIP."
         )
+
+    comparisons = constraints = _refuse

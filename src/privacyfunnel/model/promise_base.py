@@ -12,11 +12,13 @@ are compared under each.
 
 from __future__ import annotations
 
+import math
 from abc import ABC
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, ClassVar
+from operator import attrgetter
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -37,8 +39,6 @@ class Promise(ABC):
     """What the owner promises about the secret, of size ε."""
 
     asked_as: ClassVar[str] = ""  # its text, where that is not its name
-    reads_labels: ClassVar[bool] = False  # whether it names values of the secret, which then must not be merged
-    by_column: ClassVar[bool] = False  # whether it is about each of several secret columns by itself
     composable: ClassVar[float | None] = None  # what it adds to other releases of the same records; None if unbounded
     epsilon: float
 
@@ -105,13 +105,22 @@ class Promise(ABC):
 
     def reduce(self, epsilon: Fraction, secrets: Sequence[str]) -> Promise:
         """What is left for records where a model takes so much of every pair's own ε, which may be a part of ε."""
-        left = Fraction(str(self.epsilon)) - epsilon / Fraction(self.smallest_scale(secrets))
+        total = Fraction(str(self.epsilon))
+        left = total - epsilon / Fraction(self.smallest_scale(secrets))
         if left <= 0:
             raise ParameterError(
                 f"{self.name} promises some pairs less than the model's ε = {float(epsilon):.6g}. Give the model less "
                 f"with {hint('design_epsilon')}, or ask for {hint('prior', 'table')}."
             )
-        return self.with_epsilon(float_below(left))
+        made = self.with_epsilon(float_below(left))
+        while Fraction(made.epsilon) + epsilon / Fraction(made.smallest_scale(secrets)) > total:  # scales are rounded
+            made = self.with_epsilon(math.nextafter(made.epsilon, 0.0))
+        return made
+
+    @property
+    def by_column(self) -> bool:
+        """Whether it is about each of several secret columns by itself."""
+        return False
 
     @property
     def own_sizes(self) -> dict[str, float]:
@@ -120,7 +129,7 @@ class Promise(ABC):
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The values of the secret that it names."""
+        """The values of the secret that it names, which then must not be merged."""
         return ()
 
     @property
@@ -143,7 +152,7 @@ class Promise(ABC):
     def group_pairs(self, c: int, m: int, sees_secret: bool) -> Iterator[GroupPairs]:
         """Which of c secrets, or groups of them, the promise compares, among whom: in tables of m attributes."""
         raise ParameterError(
-            "For a population, for odds that differ, and for real and synthetic records, a promise must say which "
+            "For a population, and for odds that differ, a promise must say which "
             f"groups of secrets it compares whatever the secrets are; {self.name} does not. Use LIP or LDP."
         )
 
@@ -254,43 +263,36 @@ class Promise(ABC):
         return PopulationPromise(self, Population(rule, joint.total), joint)
 
 
+def inner(name: str) -> Any:
+    """What a promise that is kept for more has, or does, as the one that it widens."""
+    return property(attrgetter(f"promise.{name}"))
+
+
 @dataclass(frozen=True)
 class ExtendedPromise(Promise, named=False):
     """A promise that is kept for more than its table, and called and compared as the one it widens."""
 
+    epsilon: float = field(init=False)
     promise: Promise
 
-    @property
-    def name(self) -> str:
-        return self.promise.name
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", self.promise.epsilon)
 
-    @property
-    def parameters(self) -> dict[str, Any]:
-        return self.promise.parameters
+    def with_epsilon(self, epsilon: float) -> Self:
+        return replace(self, promise=self.promise.with_epsilon(epsilon))
 
-    @property
-    def meaning(self) -> str:
-        return self.promise.meaning
-
-    def smallest_scale(self, secrets: Sequence[str]) -> float:
-        return self.promise.smallest_scale(secrets)
-
-    @property
-    def guards_known_attributes(self) -> bool:
-        return self.promise.guards_known_attributes
-
-    @property
-    def for_any_belief(self) -> bool:
-        return self.promise.for_any_belief
-
-    def belief_bounds(self, prior: float, epsilon: float) -> tuple[float, float]:
-        return self.promise.belief_bounds(prior, epsilon)
-
-    def comparisons(self, joint: Joint, sees_secret: bool) -> Iterator[Comparisons]:
-        return self.promise.comparisons(joint, sees_secret)
-
-    def constraints(self, joint: Joint, sees_secret: bool = False) -> LinearConstraints:
-        return self.promise.constraints(joint, sees_secret)
+    name = inner("name")
+    parameters = inner("parameters")
+    meaning = inner("meaning")
+    smallest_scale = inner("smallest_scale")
+    by_column = inner("by_column")
+    own_sizes = inner("own_sizes")
+    labels = inner("labels")
+    guards_known_attributes = inner("guards_known_attributes")
+    for_any_belief = inner("for_any_belief")
+    belief_bounds = inner("belief_bounds")
+    comparisons = inner("comparisons")
+    constraints = inner("constraints")
 
 
 @dataclass(frozen=True)
@@ -299,38 +301,18 @@ class PriorsPromise(ExtendedPromise, named=False):
 
     priors: tuple[Joint, ...]
 
-    def __init__(self, promise: Promise, priors: tuple[Joint, ...]) -> None:
-        object.__setattr__(self, "promise", promise)
-        object.__setattr__(self, "priors", priors)
-        object.__setattr__(self, "epsilon", promise.epsilon)
-
     @property
     def components(self) -> tuple[Promise, tuple[Joint, ...]]:
         return self.promise, self.priors
 
-    @property
-    def table_promise(self) -> Promise:
-        return self.promise.table_promise
-
-    @property
-    def population(self) -> Population | None:
-        return self.promise.population
-
-    def credal_sets(self, joint: Joint, sees_secret: bool = False) -> CredalSets | None:
-        return self.promise.credal_sets(joint, sees_secret)
-
-    def share_count(self, joint: Joint, sees_secret: bool = False) -> int:
-        return self.promise.share_count(joint, sees_secret)
-
-    @property
-    def anything_else(self) -> bool:
-        return self.promise.anything_else
+    table_promise = inner("table_promise")
+    population = inner("population")
+    credal_sets = inner("credal_sets")
+    share_count = inner("share_count")
+    anything_else = inner("anything_else")
 
     def cover_anything_else(self, covers: bool = True) -> PriorsPromise:
         return PriorsPromise(self.promise.cover_anything_else(covers), self.priors)
-
-    def with_epsilon(self, epsilon: float) -> PriorsPromise:
-        return PriorsPromise(self.promise.with_epsilon(epsilon), self.priors)
 
     def _check_priors(self, joint: Joint, sees_secret: bool) -> Iterator[Joint]:
         for prior in self.priors:
@@ -394,9 +376,7 @@ class PopulationPromise(ExtendedPromise, named=False):
     def population(self) -> Population:
         return self.people
 
-    @property
-    def table_promise(self) -> Promise:
-        return self.promise.table_promise
+    table_promise = inner("table_promise")
 
     @property
     def anything_else(self) -> bool:
@@ -412,8 +392,7 @@ class PopulationPromise(ExtendedPromise, named=False):
         object.__setattr__(other, "_made", self._made)  # sets do not depend on ε, and take a while
         return other
 
-    def group_pairs(self, c: int, m: int, sees_secret: bool) -> Iterator[GroupPairs]:
-        return self.promise.group_pairs(c, m, sees_secret)
+    group_pairs = inner("group_pairs")
 
     def credal_sets(self, joint: Joint, sees_secret: bool = False) -> CredalSets:
         """The sets that these rows make, by the rule."""
@@ -429,11 +408,3 @@ class PopulationPromise(ExtendedPromise, named=False):
         rule, promise = self.people.rule, self.promise
         each = rule.events(lambda groups: promise.group_pairs(groups, joint.m, sees_secret), joint, sees_secret)
         return sum(events.share_count for events in each)
-
-    def secret_leakages(self, joint: Joint, protocol: Comparable) -> tuple[float, ...]:
-        """The ε of the population for each secret by itself, however few rows it has, by sets of their own."""
-        each = self.people.rule.pool_below(0)
-        sets = each.credal_sets(
-            lambda c: self.promise.group_pairs(c, joint.m, protocol.sees_secret), joint, protocol.sees_secret
-        )
-        return tuple(protocol.worst_credal_leak(sets.select_secret(s)).epsilon for s in range(joint.c))

@@ -274,7 +274,6 @@ def _parse_text(text: str) -> tuple[type[Promise], str]:
 
 
 def _find_kind(name: str) -> type[Promise] | None:
-
     if name in PROMISES:
         return PROMISES[name]
     loaded = plugins.load_plugin(plugins.PROMISES, name)

@@ -17,7 +17,6 @@ With γ = ∞ the bounds are 0 and p(x)/p(E) (docs/theory.md, Theorem 70).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -28,7 +27,7 @@ from privacyfunnel.model.comparisons import GroupPairs
 from privacyfunnel.model.credal.credal_sets import CredalSets
 from privacyfunnel.model.credal.events import OddsRange, empty_credal_sets, people_classes, refuse_scales
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.promise_base import ExtendedPromise, Promise
+from privacyfunnel.model.promise_base import ExtendedPromise, inner
 
 
 @dataclass(frozen=True)
@@ -36,34 +35,23 @@ class RobustPromise(ExtendedPromise, named=False):
     """A promise that is kept as well for everybody whose odds lie within a range of those of its prior."""
 
     covered: OddsRange
-    _made: dict[int, tuple[Joint, CredalSets]] = field(repr=False, compare=False)
+    _made: dict[int, tuple[Joint, CredalSets]] = field(repr=False, compare=False, default_factory=dict)
 
-    def __init__(self, promise: Promise, odds: OddsRange) -> None:
-        if promise.population is not None or promise.components is not None:
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.promise.population is not None or self.promise.components is not None:
             raise ParameterError(
                 "Odds that differ are covered around one prior; a promise for a population or for several priors was "
                 "asked. Ask for one of them."
             )
-        object.__setattr__(self, "promise", promise)
-        object.__setattr__(self, "covered", odds)
-        object.__setattr__(self, "epsilon", promise.epsilon)
-        object.__setattr__(self, "_made", {})
 
     @property
     def odds(self) -> OddsRange:
         return self.covered
 
-    @property
-    def table_promise(self) -> Promise:
-        return self.promise.table_promise
+    table_promise = inner("table_promise")
 
-    def with_epsilon(self, epsilon: float) -> RobustPromise:
-        other = RobustPromise(self.promise.with_epsilon(epsilon), self.covered)
-        object.__setattr__(other, "_made", self._made)  # sets do not depend on ε
-        return other
-
-    def group_pairs(self, c: int, m: int, sees_secret: bool) -> Iterator[GroupPairs]:
-        return self.promise.group_pairs(c, m, sees_secret)
+    group_pairs = inner("group_pairs")
 
     def share_count(self, joint: Joint, sees_secret: bool = False) -> int:
         asked = self.promise.group_pairs(joint.c, joint.m, sees_secret)

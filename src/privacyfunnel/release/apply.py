@@ -31,7 +31,7 @@ from privacyfunnel.release.published_table import PublishedTable
 from privacyfunnel.spec import ReleaseSpec
 from privacyfunnel.spec.checks import find_source
 from privacyfunnel.spec.fields import BLUR, DROP, ERROR
-from privacyfunnel.spec.keywords import accept_older_keywords, combine, require_spec
+from privacyfunnel.spec.keywords import combine, require_spec
 from privacyfunnel.tables.coding.contingency import UnknownRows
 from privacyfunnel.tables.readers.table_files import TableSource
 
@@ -175,7 +175,6 @@ class Applied(ShowsFacts, PublishedTable):
         return tuple(said)
 
 
-@accept_older_keywords
 def apply(
     protocol: SealedProtocol | PublishedTable | str | Path,
     frame: Any,

@@ -44,7 +44,7 @@ from privacyfunnel.release.wide_design import FittedWideModel, check_wide, fit_w
 from privacyfunnel.spec import ReleaseSpec
 from privacyfunnel.spec.checks import find_source
 from privacyfunnel.spec.fields import OUTCOMES
-from privacyfunnel.spec.keywords import accept_older_keywords, combine, require_spec
+from privacyfunnel.spec.keywords import combine, require_spec
 from privacyfunnel.tables.coding.contingency import Contingency, MergedLabels
 from privacyfunnel.tables.readers.table_files import TableSource
 
@@ -122,7 +122,6 @@ class DesignResult:
         return (about, *several, *share_statements(self.sealed), *design)
 
 
-@accept_older_keywords
 def design(
     frame: Any,
     spec: ReleaseSpec | None = None,
@@ -238,6 +237,11 @@ def count_table(table: Table, spec: ReleaseSpec) -> Encoding:
     ids = make_row_ids(spec.row_id, table.columns)
     secret, publish, keep = spec.secret, spec.publish, spec.read_columns
     wide = spec.publishes_model and is_wide(spec)
+    if spec.impossible_combinations and not wide:
+        raise ParameterError(
+            "The domain file names impossible combinations, which real or synthetic records alone avoid; something "
+            f"else was asked for. Take them out of it, or use {hint('method', 'auto')}."
+        )
     if spec.domain_file is not None:
         found = spec.domain_file.encode(table, secret=secret, publish=publish, keep=keep, ids=ids, unlisted=wide)
     else:

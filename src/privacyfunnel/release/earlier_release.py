@@ -34,7 +34,7 @@ from privacyfunnel.model.information import entropy
 from privacyfunnel.model.joint import Attribute, Joint
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.protocols.channel_protocol import Labels, Protocol
-from privacyfunnel.model.published.table_model import EachModel, TableModel
+from privacyfunnel.model.published.table_model import PublishedModel
 from privacyfunnel.model.uses.linear_use import Values
 from privacyfunnel.names import join_labels, unique_label, validate_columns
 from privacyfunnel.release.apply import unknown_rows_error
@@ -92,16 +92,17 @@ class EarlierRelease:
             file = path.parent.parent / OWNER / LINKS
             links = pl.concat(list((table := open_table(file)).batches(table.columns))) if file.is_file() else None
         _check_followable(sealed, name)
-        if links is None:
+        numbers = [links[at].cast(pl.Int64, strict=False) for at in (BACK, OUTPUT) if links is not None and at in links]
+        if links is None or len(numbers) < 2 or any(column.null_count() for column in numbers):
             raise ParameterError(
                 f"What was published of whom must be known to make a release after {name}; its owner's folder has no "
-                f"{LINKS}. Make that release with {hint('row_id', 'COLUMN')}, and name the folder as it was written."
+                f"{LINKS}, or an altered one. Make that release with {hint('row_id', 'COLUMN')}, and name its folder."
             )
         certify_at_model(sealed, "Nothing was made after it.")
         model = sealed.model
         files = (*(model.files if isinstance(model, AfterModel) else ()), protocol_digest(text))
         row_id = links.columns[0]
-        kept = pl.DataFrame({ID: id_texts(links[row_id]), **{at: links[at].cast(pl.Int64) for at in (BACK, OUTPUT)}})
+        kept = pl.DataFrame([id_texts(links[row_id]).alias(ID), *numbers])
         return cls(sealed, kept, row_id, files, name)
 
     @property
@@ -114,11 +115,9 @@ class EarlierRelease:
         return model.base.joint(*columns, " & ".join(domain.secret_columns))
 
     @property
-    def model(self) -> TableModel | EachModel | AfterModel:
+    def model(self) -> PublishedModel:
         """Its published model."""
-        found = self.sealed.require_model()
-        assert isinstance(found, TableModel | EachModel | AfterModel)  # else nothing follows it
-        return found
+        return self.sealed.require_model()
 
     @property
     def publish(self) -> tuple[str, ...]:
@@ -141,11 +140,14 @@ class EarlierRelease:
         total = spec.allowed_epsilon
         if total is None:
             total = self.sealed.total_epsilon
-        sizes = dict.fromkeys(columns) | promise.own_sizes
+        before = {at: size for at, size in self.sealed.secret_sizes.items() if size < self.sealed.total_epsilon}
+        own = getattr(spec.secret, "sizes", None) or before
+        sizes = dict.fromkeys(columns) | own
         secret: Any = list(columns) if len(columns) == 1 else sizes if promise.by_column else [list(columns)]
-        plain = not promise.parameters and not promise.by_column  # a text says all of it
+        kind = promise.parameters.get("promise", promise.name).lower()
+        plain = not promise.parameters or promise.by_column  # a text says all of it
         asked: dict[str, Any] = {"promise": promise.with_epsilon(total), "epsilon": None, "factor": None}
-        asked = {"promise": promise.name.lower(), "epsilon": total, "factor": None} if plain else asked
+        asked = {"promise": kind, "epsilon": total, "factor": None} if plain else asked
         return replace(spec, **asked, secret=secret, publish=self.publish, row_id=spec.row_id or self.row_id)
 
     def promise_for(self, total: Promise) -> Promise:
@@ -202,7 +204,7 @@ class EarlierRelease:
 
     @property
     def _law(self) -> ChannelMechanism:
-        return cast(ChannelMechanism, self.sealed.mechanism)  # which lists its inputs, or nothing follows it
+        return _require_channel(self.sealed, self.name)
 
     def _labels(self, histories: Sequence[History]) -> tuple[str, ...]:
         """What each history is called: by the code or the labels of its output."""
@@ -271,7 +273,7 @@ def design_next(model: AfterModel, before: Attribute, values: Joint, promise: Pr
     indptr, output, numerator = [np.zeros(1, dtype=np.int64)], [], []
     outputs: list[Labels] = []
     for number, (given, mine) in enumerate(problems):
-        law = cast(ChannelMechanism, solve(given, mine, spent).mechanism)
+        law = _require_channel(solve(given, mine, spent), "an earlier release")
         indptr.append(law.indptr[1:] + indptr[-1][-1])
         output.append(law.output + len(outputs))
         numerator.append(law.numerator)
@@ -376,15 +378,29 @@ class LinkedTable(TableWrapper):
             yield batch.with_columns(label).select(columns)
 
 
+def _require_channel(sealed: SealedProtocol, name: str) -> ChannelMechanism:
+    """The list of chances that it is drawn by."""
+    if not sealed.mechanism.lists_inputs:
+        raise ParameterError(
+            f"No release can be made after {name}: its records are real or synthetic, and their outputs are not "
+            f"listed. Publish one or two columns, or few values with {hint('method', 'optimal')}, in a release of its "
+            "own."
+        )
+    return cast(ChannelMechanism, sealed.mechanism)  # whoever lists inputs is drawn from such a list
+
+
 def _check_followable(sealed: SealedProtocol, name: str) -> None:
     """Refuse a release that another cannot follow."""
     promise = sealed.promise
-    why = ""
-    if sealed.model is None:
-        why = f"it was made without a published model; make it with {hint('prior', 'model')}"
-    elif not sealed.mechanism.lists_inputs:
-        why = "with so many columns records are real or synthetic, and their outputs are not listed; publish fewer"
-    elif promise.odds is not None or promise.composable is not None or promise.guards_known_attributes:
-        why = f"its promise is about more than what is published ({promise.name}); use LIP, PML, ALIP or LDP"
-    if why:
-        raise ParameterError(f"No release can be made after {name}: {why}.")
+    reasons = {
+        f"it was made without a published model; make it with {hint('prior', 'model')}": sealed.model is None,
+        f"its promise covers other odds than the model's; make it without {hint('robust')}": promise.odds is not None,
+        f"its promise is one that adds up with releases made independently; make the next one with "
+        f"{hint('composable')} and without {hint('after')}": promise.composable is not None,
+        f"its promise, {promise.name}, is about people of whom some columns are known, and what these were before is "
+        "not; promise LIP, PML, ALIP or LDP": promise.guards_known_attributes,
+    }
+    for why, so in reasons.items():
+        if so:
+            raise ParameterError(f"No release can be made after {name}: {why}.")
+    _require_channel(sealed, name)

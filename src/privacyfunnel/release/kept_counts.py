@@ -16,7 +16,7 @@ from privacyfunnel.mechanisms.input_domain import Domain
 from privacyfunnel.model.each_secret import APART
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.kept_promise import KeptCounts
-from privacyfunnel.model.published.table_model import EachModel, PublishedModel
+from privacyfunnel.model.published.table_model import PublishedModel, SecretModels
 from privacyfunnel.tables.coding.bins import Bins, Grouping
 from privacyfunnel.tables.coding.coders import Coding
 from privacyfunnel.tables.coding.contingency import Contingency, Variable
@@ -164,7 +164,7 @@ def group_table(table: Contingency, model: PublishedModel) -> tuple[Joint, IntAr
     """A table's own counts by the groups of a model that list secrets, and which of its values occur in them."""
     shown = Joint.from_contingency(replace(table, weights=np.ones_like(table.weights)))
     model = model.base
-    if isinstance(model, EachModel):
+    if isinstance(model, SecretModels):
         rows: dict[str, IntArray] = {}
         name = APART.join(model.parts)
         for j, (column, part) in enumerate(model.parts.items()):

@@ -40,7 +40,14 @@ from privacyfunnel.model.published.table_model import (
 )
 from privacyfunnel.names import OTHER, unique_label
 from privacyfunnel.release.kept_counts import group_table
-from privacyfunnel.release.private_design import Noise, fit_or_advise, fixed_part, noise_source, refuse_large
+from privacyfunnel.release.private_design import (
+    Noise,
+    fit_or_advise,
+    fixed_part,
+    noise_source,
+    refuse_large,
+    refuse_merged,
+)
 from privacyfunnel.spec.kinds import ALL_COLUMNS
 
 if TYPE_CHECKING:
@@ -117,13 +124,7 @@ def _fit_model(table: Contingency, spec: ReleaseSpec, noise: Noise) -> FittedMod
     else:
         noisy = _count(table, spec, budget, noise, fewest)
         table, model = noisy.contingency, _fit_table(noisy, budget, ",".join(noisy.contingency.secret.columns))
-        public = (*table.secret.columns, *(coding.column for coding in table.published.codings))
-        if promise.reads_labels and any(len(group) != 1 for group in model.groups):
-            raise ParameterError(
-                f"{promise.name} names values of the secret, which a published model merges where they are rare or "
-                f"not public. Say that the labels are public ({hint('public_labels', ','.join(public))}) and merge "
-                f"rare values of the secret ({hint('merge_secrets')}), or ask for {hint('prior', 'table')}."
-            )
+        refuse_merged(promise, model.groups, (*table.secret.columns, *(at.column for at in table.published.codings)))
     shown = Joint.from_contingency(replace(table, weights=np.ones_like(table.weights)))
     joint = model.joint(shown.attributes, shown.combos, shown.secret_name)
     return FittedModel(table, model, joint, promise.reduce(model.epsilon, joint.secrets))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
@@ -21,6 +21,7 @@ from privacyfunnel.spec.fields import TABLE
 
 if TYPE_CHECKING:
     from privacyfunnel.mechanisms.sealing import SealedProtocol
+    from privacyfunnel.model.promises import Promise
     from privacyfunnel.model.published.table_model import PublishedModel
     from privacyfunnel.spec import ReleaseSpec
 
@@ -124,6 +125,16 @@ def refuse_large(total: Fraction, *, labels_given: bool) -> None:
         raise ParameterError(
             f"Labels are found through noise for ε of at most {LARGEST_TOTAL}; it is {format_number(float(total))}. "
             f"Name labels in a domain file ({hint('domain', 'domain.json')}), or use a smaller ε."
+        )
+
+
+def refuse_merged(promise: Promise, groups: Sequence[tuple[str, ...]], columns: Sequence[str]) -> None:
+    """Refuse a promise about values of the secret of which a model makes one group; `columns` are all that it has."""
+    if promise.labels and any(len(group) != 1 for group in groups):
+        raise ParameterError(
+            f"{promise.name} names values of the secret, which a published model merges where they are rare or not "
+            f"public. Say that the labels are public ({hint('public_labels', ','.join(columns))}) and merge rare "
+            f"values of the secret ({hint('merge_secrets')}), or ask for {hint('prior', 'table')}."
         )
 
 

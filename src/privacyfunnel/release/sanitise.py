@@ -21,7 +21,7 @@ from privacyfunnel.release.release import Release
 from privacyfunnel.release.release_files import Destination, audience
 from privacyfunnel.spec import ReleaseSpec
 from privacyfunnel.spec.checks import find_source
-from privacyfunnel.spec.keywords import accept_older_keywords, combine, require_spec
+from privacyfunnel.spec.keywords import combine, require_spec
 from privacyfunnel.tables.readers.table_files import TableSource
 
 if TYPE_CHECKING:
@@ -162,7 +162,6 @@ class ReleaseRun:
 __all__ = ["Release", "sanitise", "sanitise_file"]
 
 
-@accept_older_keywords
 def sanitise(
     frame: Any,
     spec: ReleaseSpec | None = None,
@@ -260,6 +259,7 @@ def sanitise_file(
     progress: Callable[[float, float], None] | None = None,
     command: str = "",
     trial: bool = False,
+    on_budget: Callable[[str], None] | None = None,
 ) -> Release:
     """Sanitise a file of any size, or a `Query`, into the folder `spec.into`; without a source, the spec's own table.
 
@@ -267,7 +267,8 @@ def sanitise_file(
     or not at all. The release is recorded in the owner's ledger; a second one of the same rows about the same secret is
     refused before anything is solved, unless the spec says `again`. The owner's report says that `command` repeats it.
     A `trial`, such as a demonstration, is recorded and does not count. Where the spec says `try_`, nothing is drawn,
-    written or recorded: the release says what it would be.
+    written or recorded: the release says what it would be. After an earlier release `on_budget` is told what was spent
+    and what is left, before anything is drawn.
     """
     from privacyfunnel.release.ledger.ledger_file import Ledger, ledger_path
     from privacyfunnel.release.ledger.repeats import ProtocolText, noise_counts, record_noise, refuse_repeat
@@ -276,6 +277,8 @@ def sanitise_file(
 
     spec, earlier = follow_earlier(require_spec(spec, "sanitise_file(source"))
     spec.require_columns()
+    if earlier is not None and on_budget is not None:
+        on_budget(earlier.describe_budget(spec.promise_value.epsilon))
     if spec.try_:
         table = find_source(source or spec.table, spec.query).open(spec.dialect)
         return ReleaseRun.start(table, spec, watch, earlier=earlier).preview()

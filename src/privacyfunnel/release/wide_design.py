@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,16 +27,16 @@ from privacyfunnel.errors import ColumnError, ParameterError
 from privacyfunnel.formatting import format_number
 from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.input_domain import Domain
-from privacyfunnel.mechanisms.real_or_synthetic import reveal_known
+from privacyfunnel.mechanisms.real_or_synthetic import compare_secrets, reveal_known
 from privacyfunnel.mechanisms.sealing import SealedProtocol
-from privacyfunnel.model.comparisons import float_below
+from privacyfunnel.model.each_secret import stack_joints
 from privacyfunnel.model.joint import Attribute, Joint, merge_secrets
 from privacyfunnel.model.promises import Promise
+from privacyfunnel.model.published.impossible import ImpossibleRecords
 from privacyfunnel.model.published.measurement import MOST_LABELS, CodedTable
 from privacyfunnel.model.published.model_quality import ModelQuality, measure_quality
 from privacyfunnel.model.published.noise import BeforeNoise, NoNoise
-from privacyfunnel.model.published.table_model import FewRowsError
-from privacyfunnel.model.published.tree_fit import check_zeros, tabulate_zeros
+from privacyfunnel.model.published.table_model import FewRowsError, PublishedModel
 from privacyfunnel.model.published.tree_model import check_known
 from privacyfunnel.model.published.wide_fit import (
     BINNED,
@@ -45,11 +45,12 @@ from privacyfunnel.model.published.wide_fit import (
     FoundColumn,
     WideFit,
     fit_wide_model,
+    stack_tables,
 )
-from privacyfunnel.model.published.wide_model import WideModel
+from privacyfunnel.model.published.wide_model import WideEachModel, WideModel, stack_values
 from privacyfunnel.model.uses.statistics_use import Statistics
 from privacyfunnel.model.uses.use import Information
-from privacyfunnel.release.private_design import Noise, fit_or_advise, fixed_part, refuse_large
+from privacyfunnel.release.private_design import Noise, fit_or_advise, fixed_part, refuse_large, refuse_merged
 from privacyfunnel.tables.coding.contingency import Contingency, Variable, distinct_rows
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def is_wide(spec: ReleaseSpec) -> bool:
     """
     if spec.method not in (AUTO, REAL_OR_SYNTHETIC):
         return False
-    if spec.method == REAL_OR_SYNTHETIC or spec.zeros is not None or spec.model_table is not None or spec.known:
+    if spec.method == REAL_OR_SYNTHETIC or spec.impossible_combinations or spec.model_table is not None or spec.known:
         return True
     if spec.domain is None and len(spec.publish) <= MOST_LISTED_COLUMNS:
         return False
@@ -96,12 +97,19 @@ class FittedWideModel:
     fit: WideFit
     coded: CodedTable  # by the labels of the tree: the owner's own
     promise: Promise
+    impossible: ImpossibleRecords | None = None
 
     @cached_property
     def joint(self) -> Joint:
         """The table's own counts, by the groups of secrets of the model: the owner's own."""
-        joint = Joint.from_contingency(self.contingency)
-        return merge_secrets(joint, self.model.group_of(joint.secrets))
+        if not isinstance(self.model, WideEachModel):
+            joint = Joint.from_contingency(self.contingency)
+            return merge_secrets(joint, self.model.group_of(joint.secrets))
+        joints = {}
+        for j, (column, part) in enumerate(self.model.parts.items()):
+            one = Joint.from_contingency(self.contingency.select_secret(j))
+            joints[column] = merge_secrets(one, part.group_of(one.secrets))
+        return stack_joints(joints)
 
     @cached_property
     def quality(self) -> ModelQuality:
@@ -116,15 +124,16 @@ class FittedWideModel:
         return (
             f"shares of the published model are off by {100 * found.one_way:.2f} points, its tables of two columns by "
             f"{100 * found.two_way:.1f} % (each count has noise of ±{1.96 * self.fit.noise:,.0f} rows, which grows "
-            f"with the columns){named}"
+            f"with the columns and secrets){named}"
         )
 
     @property
     def warning(self) -> str:
         """That the model is too poor for its ε, or that rows have what it rules out, where it is so."""
-        if self.quality.impossible:
+        ruled_out = 0 if self.impossible is None else int(self.impossible.match(self.coded.codes).sum())
+        if ruled_out:
             return (
-                f"{self.quality.impossible:,} rows have a combination that {hint('zeros')} calls impossible: they are "
+                f"{ruled_out:,} rows have a combination that {hint('zeros')} calls impossible: they are "
                 "always replaced, and no estimate counts them. Correct the rows, or that file"
             )
         if not self.quality.is_too_poor:
@@ -143,12 +152,10 @@ def check_wide(table: Contingency, spec: ReleaseSpec) -> None:
             f"{hint('composable')} is kept by mechanisms that list their outputs. Publish one or two columns, or use "
             f"{hint('method', 'optimal')} where combinations are few."
         )
-    if promise.by_column:
-        raise ParameterError(
-            "Real and synthetic records are promised for one secret; several were given, each by itself. Publish one "
-            f"or two columns, use {hint('method', 'optimal')} where combinations are few, or make them one secret with "
-            f"a comma: {hint('secret', ','.join(table.secret.columns))}."
-        )
+    each = [_secret_attribute(table.select_secret(j)) for j in range(len(table.secret.columns))]
+    stacked = stack_values({at.name: at.labels for at in each}) if promise.by_column else _secret_attribute(table)
+    if all(len(at.labels) > 1 for at in each):
+        compare_secrets(promise, stacked)
     if len(codings) > MOST_COLUMNS:
         raise ParameterError(
             f"At most {MOST_COLUMNS} columns are published together; these are {len(codings)}. The ε of the model is "
@@ -161,9 +168,7 @@ def check_wide(table: Contingency, spec: ReleaseSpec) -> None:
     attributes = [Attribute(coding.column, coding.labels) for coding in codings]
     named = [at for at in attributes if at.name in spec.known]
     check_known(named, 2 * math.prod(len(at.labels) if at.name in given else 1 for at in named))
-    check_zeros(attributes, spec.impossible_pairs)
-    if spec.domain_file is not None:
-        tabulate_zeros(attributes, spec.impossible_pairs)
+    ImpossibleRecords.find(attributes, spec.impossible_combinations)
 
 
 def fit_wide(table: Contingency, spec: ReleaseSpec, before_noise: BeforeNoise) -> FittedWideModel:
@@ -179,9 +184,12 @@ def _fit_wide(table: Contingency, spec: ReleaseSpec, source: Noise) -> FittedWid
 
     promise, given = spec.promise_value, spec.domain_file is not None
     total, rows = Fraction(str(promise.epsilon)), int(table.weights.sum())
-    epsilon = _model_epsilon(spec, total, rows)
+    secrets = len(table.secret.columns) if promise.by_column else 1
+    least = [total * Fraction(promise.smallest_scale(table.secret_labels))]
+    least += [Fraction(str(size)) for size in promise.own_sizes.values()]
+    epsilon = _model_epsilon(spec, min(least), Fraction(rows, secrets))
     table = table if given else fill_table(table)
-    coded = code_table(table)
+    coded = code_table(table, promise.by_column)
     kinds = [
         GIVEN
         if given or (coding.column in spec.public_labels and not coding.edges)
@@ -194,13 +202,22 @@ def _fit_wide(table: Contingency, spec: ReleaseSpec, source: Noise) -> FittedWid
     measured, spent = coded, epsilon
     if spec.model_table is not None:
         measured, spent, source = _read_model_table(spec), ENOUGH, lambda _: NoNoise()
-    fit = fit_wide_model(measured, spent, total, source, (secrets_given, kinds), spec.impossible_pairs, spec.known)
-    model = WideModel(
-        tree=fit.tree, groups=fit.groups, rest=fit.rest, rows=rows, epsilon=epsilon, delta=fit.delta, total=total
-    )
+    each = [_secret_attribute(table.select_secret(j)) for j in range(secrets)] if promise.by_column else []
+    fit = fit_wide_model(measured, spent, total, source, (secrets_given, kinds), spec.known, each)
+    facts: dict[str, Any] = {"rows": rows, "epsilon": epsilon / secrets, "delta": fit.delta / secrets, "total": total}
+    rests = [groups.index(()) if () in groups else None for groups in fit.groups]
+    if promise.by_column:
+        named = zip(table.secret.columns, fit.groups, rests, strict=True)
+        parts = {at: PublishedModel(groups=groups, rest=rest, **facts) for at, groups, rest in named}
+        model: WideModel = WideEachModel.of_parts(parts, tree=fit.tree)
+    else:
+        model = WideModel(tree=fit.tree, groups=fit.groups[0], rest=rests[0], **facts)
+        refuse_merged(promise, model.groups, (*table.secret.columns, *(at.column for at in table.published.codings)))
     shown = _recode(table, fit.columns)
-    left = promise.with_epsilon(float_below(total - epsilon))
-    return FittedWideModel(shown, model, fit, fit.recode(coded), left)
+    left = promise.reduce(epsilon, fit.tree.secret.labels)
+    impossible = ImpossibleRecords.find(fit.tree.attributes, spec.impossible_combinations)
+    beside = impossible if len(impossible.patterns) else None
+    return FittedWideModel(shown, model, fit, fit.recode(coded), left, beside)
 
 
 def _read_model_table(spec: ReleaseSpec) -> CodedTable:
@@ -210,12 +227,13 @@ def _read_model_table(spec: ReleaseSpec) -> CodedTable:
     assert spec.domain_file is not None  # the spec was checked
     table = open_table(spec.model_table, spec.dialect)
     found = spec.domain_file.encode(table, secret=spec.secret, publish=spec.publish, unlisted=True)
-    return code_table(found.contingency)
+    return code_table(found.contingency, spec.promise_value.by_column)
 
 
 def seal_wide(fitted: FittedWideModel) -> tuple[SealedProtocol, WideDesign]:
     """The mechanism for a tree, its slacks proved, and what it keeps."""
-    found = design_real_or_synthetic(reveal_known(fitted.model.tree, fitted.promise), fitted.promise)
+    tree = reveal_known(fitted.model.tree, fitted.promise)
+    found = design_real_or_synthetic(tree, fitted.promise, impossible=fitted.impossible)
     told = measure_information(found.mechanism)
     attributes = fitted.model.tree.attributes
     sealed = SealedProtocol(
@@ -231,21 +249,26 @@ def seal_wide(fitted: FittedWideModel) -> tuple[SealedProtocol, WideDesign]:
     return sealed, found
 
 
-def code_table(table: Contingency) -> CodedTable:
-    """The rows of a table that was counted, as codes."""
+def code_table(table: Contingency, each: bool = False) -> CodedTable:
+    """The rows of a table that was counted, as codes; with `each` secret column by itself, once for each of them."""
+    if each:
+        return stack_tables([code_table(table.select_secret(j)) for j in range(len(table.secret.columns))])
     s, x = np.nonzero(table.weights)
     times = table.weights[s, x]
     attributes = tuple(Attribute(coding.column, coding.labels) for coding in table.published.codings)
-    secret = Attribute(" & ".join(table.secret.columns), table.secret_labels)
     codes = np.repeat(table.combos[x].astype(np.int32), times, axis=0)
-    return CodedTable(secret, attributes, np.repeat(s, times), codes)
+    return CodedTable(_secret_attribute(table), attributes, np.repeat(s, times), codes)
 
 
-def _model_epsilon(spec: ReleaseSpec, total: Fraction, rows: int) -> Fraction:
+def _secret_attribute(table: Contingency) -> Attribute:
+    return Attribute(" & ".join(table.secret.columns), table.secret_labels)
+
+
+def _model_epsilon(spec: ReleaseSpec, total: Fraction, rows: Fraction) -> Fraction:
     fixed = fixed_part(spec, total)
     if fixed is not None:
         return fixed
-    share = max(total * LEAST_SHARE, min(total * LARGEST_SHARE, Fraction(ROWS_TO_MODEL, rows)))
+    share = max(total * LEAST_SHARE, min(total * LARGEST_SHARE, ROWS_TO_MODEL / rows))
     epsilon = Fraction(f"{float(share):.3g}")
     if epsilon < Fraction(1, 1000):
         raise FewRowsError(f"ε = {format_number(float(total))} leaves no ε for a model")

@@ -31,7 +31,7 @@ from privacyfunnel.spark.counting import count_combinations, count_for_ledger
 from privacyfunnel.spark.frame_draw import FrameDraw, refuse_persons
 from privacyfunnel.spark.output_folder import PARQUET, HiddenFolder, OutputFiles, atomic_folder
 from privacyfunnel.spec import ReleaseSpec
-from privacyfunnel.spec.keywords import accept_older_keywords, combine
+from privacyfunnel.spec.keywords import combine
 from privacyfunnel.tables.coding.contingency import Contingency
 from privacyfunnel.tables.coding.encoding import contingency_from_counts
 from privacyfunnel.tables.readers.eager_frames import FrameTable
@@ -151,7 +151,6 @@ def _describe_draw(draw: FrameDraw, table: Any) -> Applied:
     )
 
 
-@accept_older_keywords
 def design(
     df: Any,
     spec: ReleaseSpec | None = None,
@@ -175,7 +174,6 @@ def design(
     return designed_frame(count_combinations(df, columns, counts), replace(spec, counts=counts))
 
 
-@accept_older_keywords
 def apply(
     protocol: SealedProtocol | str | Path,
     df: Any,
@@ -213,7 +211,6 @@ def apply(
     return replace(_describe_draw(draw, draw.draw_by_ids()), signer=signer)
 
 
-@accept_older_keywords
 def sanitise(
     df: Any,
     spec: ReleaseSpec | None = None,

@@ -46,7 +46,7 @@ def check_promise(spec: Spec) -> None:
         own = ":" in spec.promise and not given and fixes_epsilon(spec.promise)
         promise = find_promise(spec.promise, None if own else 1.0)
         merged = {value for labels in spec.merge_secrets.values() for value in labels}
-        if promise.reads_labels and merged & set(promise.labels):
+        if merged & set(promise.labels):
             raise ParameterError(
                 f"{hint('merge_secrets')} merges a value that {spec.promise} names. Name the merged value there."
             )
@@ -110,6 +110,7 @@ def check_population(spec: Spec) -> None:
 
 def check_composable(spec: Spec) -> None:
     """Releases add up by a mechanism that reads what is published, about one secret at one prior."""
+    why = "it is for one secret at one prior, with a mechanism that reads what is published alone"
     others = {
         "robust": spec.robust is not None,
         "known": bool(spec.known),
@@ -119,12 +120,15 @@ def check_composable(spec: Spec) -> None:
         "secret": getattr(spec.secret, "sizes", None) is not None,
         "method": spec.method not in ("auto", "optimal", "randomised-response"),
     }
-    for name, given in others.items():
-        if spec.composable is not None and given:
-            raise ParameterError(
-                f"{hint('composable')} is for one secret at one prior, with a mechanism that reads what is published "
-                f"alone; it does not go with {hint(name)}. Leave one of them out."
-            )
+    if spec.composable is not None:
+        refuse_beside("composable", {name: (given, why) for name, given in others.items()})
+
+
+def refuse_beside(field: str, others: Mapping[str, tuple[bool, str]]) -> None:
+    """Refuse the first of some fields that is given beside one with which it does not go, and say why."""
+    for name, (given, why) in others.items():
+        if given:
+            raise ParameterError(f"{hint(field)} does not go with {hint(name)}: {why}. Leave one of them out.")
 
 
 def check_after(spec: Spec) -> None:
@@ -151,10 +155,10 @@ def check_robust(spec: Spec) -> None:
             raise ColumnError(
                 f"{hint('known')} names column '{unpublished[0]}', which is not published. Publish it, or leave it out."
             )
-        if not spec.publishes_model or spec.robust is not None or spec.method not in (None, "auto", SYNTHETIC):
+        if not spec.publishes_model or spec.method not in (None, "auto", SYNTHETIC):
             raise ParameterError(
-                f"{hint('known')} is for real or synthetic records under a published model, and does not go with "
-                f"{hint('robust')}; something else was asked for. Leave that out, or {hint('known')}."
+                f"{hint('known')} is for real or synthetic records under a published model; something else was asked "
+                f"for. Leave that out, or {hint('known')}."
             )
     if spec.robust is None:
         return
@@ -166,13 +170,7 @@ def check_robust(spec: Spec) -> None:
         "average_only": (spec.average_only, "an average alone promises nothing about a record"),
         "secret": (getattr(spec.secret, "sizes", None) is not None, "odds are covered for one secret, not for several"),
     }
-    _refuse_together("robust", others)
-
-
-def _refuse_together(field: str, others: Mapping[str, tuple[bool, str]]) -> None:
-    for name, (given, why) in others.items():
-        if given:
-            raise ParameterError(f"{hint(field)} does not go with {hint(name)}: {why}. Leave one of them out.")
+    refuse_beside("robust", others)
 
 
 def check_private(spec: Spec) -> None:
@@ -189,7 +187,7 @@ def check_private(spec: Spec) -> None:
             "prior": (not spec.publishes_model, "only a published model finds labels through noise"),
             "merge_rare": (spec.merge_rare is not None, "it merges what would be named"),
         }
-        _refuse_together("public_labels", others)
+        refuse_beside("public_labels", others)
     for name in ("zeros", "model_table"):
         elsewhere = not spec.publishes_model or spec.method not in (None, "auto", SYNTHETIC)
         if getattr(spec, name) is not None and elsewhere:

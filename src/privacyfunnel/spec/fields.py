@@ -232,8 +232,9 @@ HELP: Mapping[str, str] = {
     "domain": "The file of public labels and bins, as scan drafts it. Default for a model: labels that many rows have.",
     "public_labels": "Name every value of this column, since everybody knows which ones there are (states, sexes, age "
     "groups); several likewise. Default: values that many rows have.",
-    "zeros": "A table of two values in each line, in the columns that they belong to, which nobody has together: no "
-    "synthetic row ever has them. They become public. For several columns under a published model.",
+    "zeros": "A table of two values or more in each line, in the columns that they belong to, which nobody has "
+    "together (an empty cell is any value): no published row has them. They become public. For several columns under a "
+    "published model.",
     "model_table": "A table of the same columns that any program made from these rows with pure differential privacy: "
     "the model is fitted to it alone. Its ε is that of the design, and its labels are those of the domain file.",
     "design_noise": "The source of noise: own, or opendp (an extra package).",

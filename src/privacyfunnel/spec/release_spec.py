@@ -191,15 +191,15 @@ class ReleaseSpec:
         plain = self._plain_promise
         if self.composable is not None:
             return ComposablePromise(plain, self.composable)
+        if self.robust is not None:
+            from privacyfunnel.model.credal.events import OddsRange
+
+            plain = RobustPromise(plain, OddsRange.parse(self.robust))
         if self.known:
             from privacyfunnel.model.neighbours import NeighbourPromise
 
             return NeighbourPromise(plain, self.known)
-        if self.robust is None:
-            return plain
-        from privacyfunnel.model.credal.events import OddsRange
-
-        return RobustPromise(plain, OddsRange.parse(self.robust))
+        return plain
 
     @property
     def _plain_promise(self) -> Promise:
@@ -324,11 +324,14 @@ class ReleaseSpec:
         return found
 
     @cached_property
-    def impossible_pairs(self) -> tuple[tuple[tuple[str, str], tuple[str, str]], ...]:
-        """Pairs of a column and a value that nobody has together."""
+    def impossible_combinations(self) -> tuple[tuple[tuple[str, str], ...], ...]:
+        """Pairs of a column and a value that nobody has together: those named, and those of published columns that the
+        domain file lists."""
         from privacyfunnel.tables.coding.domain_file import read_zeros
 
-        return read_zeros(Path(self.zeros)) if isinstance(self.zeros, str | Path) else tuple(self.zeros or ())
+        named = read_zeros(Path(self.zeros)) if isinstance(self.zeros, str | Path) else tuple(self.zeros or ())
+        listed = () if self.domain is None or self.domain_file is None else self.domain_file.impossible
+        return (*named, *(each for each in listed if {column for column, _ in each} <= {*self.publish}))
 
     @property
     def publishes_model(self) -> bool:

@@ -20,6 +20,7 @@ from privacyfunnel.designs.optimal.solvers import (
 from privacyfunnel.engine.clock import Clock, clock_for
 from privacyfunnel.errors import ParameterError, SizeError, check_positive
 from privacyfunnel.hints import hint
+from privacyfunnel.model.composable import most_information
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.uses.linear_use import LinearUse
@@ -93,6 +94,8 @@ def optimal(
     with clock_for(time_limit):
         clock = Clock.from_limit(time_limit)
         found = find_solver(use)(SolverRequest(joint, promise, use, sees_secret, gap, time_limit, progress))
+        if use == Information() and promise.composable is not None:
+            found = replace(found, bound=min(found.bound, most_information(promise.composable)))
         # A search may end sooner, to leave time to seal what it found.
         late = clock.late or found.stopped is StopReason.TIME
     reached = abs(found.bound - found.value) <= use.tolerance(gap, found.value) + ROUNDING * (1 + abs(found.bound))

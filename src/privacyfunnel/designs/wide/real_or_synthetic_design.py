@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.designs.wide.replacement_programme import Replacement, solve_replacement
-from privacyfunnel.errors import GuaranteeError
+from privacyfunnel.errors import GuaranteeError, ParameterError
 from privacyfunnel.mechanisms.decoy_slacks import (
     PROOF_SEED,
     ClassSums,
@@ -36,6 +36,7 @@ from privacyfunnel.mechanisms.likely_records import simulate_codes
 from privacyfunnel.mechanisms.real_or_synthetic import KEEP_BITS, LEVELS, RealOrSynthetic, SecretEvents, quantise_ratios
 from privacyfunnel.mechanisms.sampling import KeyStream
 from privacyfunnel.model.promises import Promise
+from privacyfunnel.model.published.impossible import ImpossibleRecords
 from privacyfunnel.model.published.tree_model import UNIT, TreeModel
 
 CLASSES = 60
@@ -50,6 +51,7 @@ SPARE = 1.25, 2.0  # times the expected error of the proof, by which slacks are 
 # Rooms that the programme leaves to the guard of single records: how far inside the promise synthetic records stay, and
 # how many there are at least, compared with the real ones, in classes where some real ones are too telling.
 ROOMS = (0.1, 0.02), (0.2, 0.02), (0.4, 0.1), (0.7, 0.2)
+LEAST_POSSIBLE = 1 / 100  # of what the model draws
 LEAST = 1 / 400  # probability of publishing a record itself, below which it counts as never published
 NEGLIGIBLE = 1e-5  # of the probability to be accepted
 MOST_ROUNDS = 40
@@ -66,13 +68,17 @@ class WideDesign:
 
     mechanism: RealOrSynthetic
     real_share: float  # of records x ~ p̃ that are published themselves
-    never_share: float  # of records that are never published themselves
     inflation: float  # the mean of 1/a(x), or of 1/LEAST where a(x) is smaller: the variance of estimates goes with it
     proof_records: int  # of each sample of the proof; 0 where all combinations were listed
 
 
 def design_real_or_synthetic(
-    model: TreeModel, promise: Promise, *, classes: int = CLASSES, proof_records: int | None = None
+    model: TreeModel,
+    promise: Promise,
+    *,
+    classes: int = CLASSES,
+    proof_records: int | None = None,
+    impossible: ImpossibleRecords | None = None,
 ) -> WideDesign:
     """The mechanism with the least mean of 1/a(x) over records of the model, as far as classes can tell.
 
@@ -84,7 +90,7 @@ def design_real_or_synthetic(
         If its slacks could not be proved. Nothing weaker is returned.
     """
     numbers = (0,) if can_list(model) else PROOF_RECORDS if proof_records is None else (proof_records,)
-    sample = DesignSample.draw(model, promise, classes)
+    sample = DesignSample.draw(model, promise, classes, impossible)
     replacements = [*(sample.solve(*room) for room in ROOMS), sample.one_pool(), sample.replace_all()]
     for spare in SPARE:
         for refined in sample.refine_all(sample.candidates(replacements, numbers, spare)):
@@ -106,7 +112,9 @@ class DesignSample:
     simulated: int  # how many records were drawn; 0: all combinations
 
     @classmethod
-    def draw(cls, model: TreeModel, promise: Promise, classes: int) -> DesignSample:
+    def draw(
+        cls, model: TreeModel, promise: Promise, classes: int, impossible: ImpossibleRecords | None = None
+    ) -> DesignSample:
         """Draw records, or list them where they are few, and classify them."""
         events = SecretEvents.from_promise(promise, model)
         simulated = 0 if can_list(model, DESIGN_RECORDS) else DESIGN_RECORDS
@@ -117,10 +125,20 @@ class DesignSample:
         )
         records = WeightedRecords.concatenate(parts)
         prototypes = choose_prototypes(records, classes)
+        if impossible is not None:  # no record is nearer to the last of two that are alike
+            prototypes = np.concatenate([prototypes, prototypes[:1]])
         k = len(prototypes)
         none = np.zeros((k, 1 + len(events.pairs)), dtype=np.int64)
-        blank = RealOrSynthetic(model, promise, prototypes, none[:, 0], np.full((k, k), UNIT), none[:, 1:])
-        return cls(blank, records, blank.classify(records.ratios), simulated)
+        accepted = np.full((k, k), UNIT)
+        accepted[:, k - (impossible is not None) :] = 0
+        blank = RealOrSynthetic(model, promise, prototypes, none[:, 0], accepted, none[:, 1:], impossible=impossible)
+        found = blank.classify(records.ratios, records.codes)
+        if impossible is not None and records.everybody[found < k - 1].sum() < LEAST_POSSIBLE:
+            raise ParameterError(
+                f"Impossible combinations leave less than {LEAST_POSSIBLE:.0%} of the records that the model draws. "
+                "Name fewer, or publish fewer columns."
+            )
+        return cls(blank, records, found, simulated)
 
     @property
     def shares(self) -> FloatArray:
@@ -135,10 +153,10 @@ class DesignSample:
     def one_pool(self) -> Replacement:
         """All records stay with one probability, and synthetic ones are alike for all: they say nothing about anybody,
         whatever is believed of records, so that W = (1 − a) density and only real records need room."""
-        most = self.excess.max(axis=1)
+        most = (self.excess / np.maximum(self.blank.events.limits - 1.0, 1e-12)).max(axis=1)
         needs = np.bincount(self.classes, most * self.records.everybody, self.blank.classes) / self.shares
         needs = np.maximum(needs, 1e-9)
-        stay = 1.0 / (1.0 + float(needs @ self.shares) / (self.blank.events.ratio - 1.0))
+        stay = 1.0 / (1.0 + float(needs @ self.shares))
         return Replacement(np.full(len(needs), stay), np.outer(self.shares, needs * self.shares))
 
     @cached_property
@@ -147,7 +165,7 @@ class DesignSample:
         events, shares = self.blank.events, self.blank.model.shares
         high, low = events.believed_ratios(events.ratios(self.records.ratios, shares), shares)
         first, second = events.pairs.T
-        return np.maximum(high[:, first] - events.ratio * low[:, second], 0.0)
+        return np.maximum(high[:, first] - events.limits * low[:, second], 0.0)
 
     def candidates(self, replacements: Sequence[Replacement], numbers: Sequence[int], spare: float) -> list[WideDesign]:
         """Designs by what they keep, the best first, or in its place one that is proved by fewer records."""
@@ -194,9 +212,8 @@ class DesignSample:
         """What a mechanism keeps, as far as this sample tells."""
         keep, everybody = mechanism.keep_numerators(self.records.ratios, self.classes), self.records.everybody
         real = float(everybody @ (keep / 2.0**KEEP_BITS) / everybody.sum())
-        never = float(everybody @ (keep == 0) / everybody.sum())
         inflation = float(everybody @ (1.0 / np.maximum(keep / 2.0**KEEP_BITS, LEAST)) / everybody.sum())
-        return WideDesign(mechanism, real, never, inflation, proof_records)
+        return WideDesign(mechanism, real, inflation, proof_records)
 
     def solve(self, interior: float, fewest: float) -> Replacement:
         """The replacement of classes that the programme advises."""
@@ -215,15 +232,18 @@ class DesignSample:
             if len(rows):
                 limits[k] = np.quantile(excess[rows], QUANTILE, axis=0)
                 touched[k] = fewest if excess[rows].any() else 0.0
-        return solve_replacement(self.shares, events.ratio * low[:, second] - high[:, first], limits, touched, interior)
+        return solve_replacement(
+            self.shares, events.limits * low[:, second] - high[:, first], limits, touched, interior
+        )
 
     def fit_slacks(self, replacement: Replacement, proof_records: int, spare: float) -> RealOrSynthetic | None:
         """Slacks for a replacement that are below those to which they lead; None where none were found."""
+        published = self.blank.acceptance.any(axis=0)
         mechanism = replace(
             self.blank,
             slacks=np.full_like(self.blank.slacks, UNIT << 20),  # no record is guarded yet
-            largest=np.floor(replacement.stay * UNIT).astype(np.int64),
-            acceptance=acceptance_integers(replacement.moved / self.shares, self.shares),
+            largest=np.floor(replacement.stay * published * UNIT).astype(np.int64),
+            acceptance=acceptance_integers(replacement.moved / self.shares * published, self.shares) * published,
         )
         for number in range(MOST_ROUNDS):
             found = self.estimate(mechanism, proof_records, spare)

@@ -24,6 +24,7 @@ from privacyfunnel.designs.wide.real_or_synthetic_design import DesignSample
 from privacyfunnel.mechanisms.decoy_slacks import bernstein_error, can_list, list_records, simulate_chunks
 from privacyfunnel.mechanisms.real_or_synthetic import RealOrSynthetic
 from privacyfunnel.mechanisms.sampling import KeyStream
+from privacyfunnel.model.neighbours import NeighbourPromise
 
 MOST_ENTRIES = 120_000  # of the programme's constraints
 MOST_CLASSES = 150
@@ -40,7 +41,10 @@ def bound_real_share(mechanism: RealOrSynthetic) -> float:
     model, pairs = mechanism.model, len(mechanism.events.pairs)
     classes = min(MOST_CLASSES, math.isqrt(MOST_ENTRIES // (pairs + 1)))
     promise = mechanism.promise
-    sample = DesignSample.draw(model, promise if promise.odds is None else promise.table_promise, classes)
+    if promise.odds is not None:  # whoever covers more leaves no more rows as they are
+        plain = promise.table_promise
+        promise = NeighbourPromise(plain, promise.known_columns) if promise.known_columns else plain
+    sample = DesignSample.draw(model, promise, classes)
     prices = _choose_multipliers(sample)
     listed = can_list(model)
     if listed:
@@ -59,7 +63,7 @@ def bound_real_share(mechanism: RealOrSynthetic) -> float:
         # r_F ≤ 1/p(F), so that −λ·c ≤ ρ Σ λ/p(F).
         events = mechanism.events
         held = np.where(events.members, model.shares, 0).sum(axis=1) / model.shares.sum()
-        reach = 1.0 + events.ratio * float((prices @ (1.0 / held[events.pairs[:, 1]])).max())
+        reach = 1.0 + float((prices @ (events.limits / held[events.pairs[:, 1]])).max())
         found = bernstein_error(np.array(mean), np.array(square), reach, BOUND_RECORDS, math.log(2.0 / FAILURE))
         bound += float(found)
     return min(bound, 1.0)
@@ -74,7 +78,7 @@ def _excess(mechanism: RealOrSynthetic, ratios: FloatArray) -> FloatArray:
     events = mechanism.events
     by_event = events.ratios(ratios, mechanism.model.shares)
     first, second = events.pairs.T
-    return np.asarray(by_event[:, first] - events.ratio * by_event[:, second])
+    return np.asarray(by_event[:, first] - events.limits * by_event[:, second])
 
 
 def _choose_multipliers(sample: DesignSample) -> FloatArray:

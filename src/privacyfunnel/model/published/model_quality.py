@@ -26,7 +26,6 @@ class ModelQuality:
     base: float
     one_way: float  # mean error of a share p̃(x_j), over labels and then columns
     two_way: float  # mean over pairs of columns of the total variation between p̃(x_i, x_j) and the table's shares
-    impossible: int  # rows that the model rules out by impossible combinations; no other figure counts them
 
     @property
     def is_too_poor(self) -> bool:
@@ -38,18 +37,16 @@ def measure_quality(model: TreeModel, table: CodedTable) -> ModelQuality:
     """The quality of a model on rows that are coded by its labels."""
     rows = np.arange(table.rows)
     own = model.ratios(table.codes)[rows, table.secrets]
-    possible = np.isfinite(own)
     counts = np.bincount(table.secrets, minlength=len(model.shares))
     with np.errstate(divide="ignore"):
-        losses = -np.log(own[possible] * (model.shares / UNIT)[table.secrets[possible]])
+        losses = -np.log(own * (model.shares / UNIT)[table.secrets])
     shares = counts[counts > 0] / table.rows
     one_way, two_way = _share_errors(model, table)
     return ModelQuality(
-        log_loss=float(losses.mean()) if possible.any() else float("inf"),
+        log_loss=float(losses.mean()),
         base=float(-(shares * np.log(shares)).sum()),
         one_way=one_way,
         two_way=two_way,
-        impossible=int((~possible).sum()),
     )
 
 

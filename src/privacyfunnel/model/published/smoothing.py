@@ -17,7 +17,7 @@ import math
 
 import numpy as np
 
-from privacyfunnel.arrays import BoolArray, FloatArray
+from privacyfunnel.arrays import FloatArray
 
 SMALLEST_CELL = 0.5  # rows: what a margin is left at least, so that no ratio is infinite
 SMALLEST_PART = 0.1  # of its baseline: what a cell is left at least
@@ -81,9 +81,7 @@ def smooth_pair_table(noisy: FloatArray, shares: FloatArray, variance: float) ->
     return rake(cells, shares, totals)
 
 
-def smooth_triple_table(
-    noisy: FloatArray, parent: FloatArray, child: FloatArray, variance: float, possible: BoolArray
-) -> FloatArray:
+def smooth_triple_table(noisy: FloatArray, parent: FloatArray, child: FloatArray, variance: float) -> FloatArray:
     """n(s, u, x) from noisy counts, given the smooth tables n(s, u) of the parent and n(s, x) of the child.
 
     First n(u, x), around independence; then the table with these three margins and no interaction of all three
@@ -92,13 +90,12 @@ def smooth_triple_table(
     n = float(child.sum())
     u, x = parent.sum(axis=0), child.sum(axis=0)
     pair, _ = shrink(noisy.sum(axis=0), np.outer(u, x) / n, variance * len(noisy))
-    pair = rake(np.where(possible, pair, 0.0), u, x)
-    table = np.where(possible, parent[:, :, None] * child[:, None, :], 0.0)
+    pair, table = rake(pair, u, x), parent[:, :, None] * child[:, None, :]
     for _ in range(RAKING_ROUNDS):
         table = table * _quotient(pair, table.sum(axis=0))
         table = table * _quotient(child, table.sum(axis=1))[:, None, :]
         table = table * _quotient(parent, table.sum(axis=2))[:, :, None]
-    return shrink(noisy, table, variance)[0]  # what is impossible has a baseline of 0, and stays 0
+    return shrink(noisy, table, variance)[0]
 
 
 def _quotient(wanted: FloatArray, found: FloatArray) -> FloatArray:

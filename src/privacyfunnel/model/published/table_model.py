@@ -18,7 +18,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,12 +65,8 @@ class PublishedModel:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What each group is called: its secret, or `other` where it stands for several."""
-        taken = [group[0] for group in self.groups if len(group) == 1]
-        called: list[str] = []
-        for group in self.groups:
-            called.append(group[0] if len(group) == 1 else unique_label(OTHER, [*taken, *called]))
-        return tuple(called)
+        """What each group is called."""
+        return name_groups(self.groups)
 
     @property
     def base(self) -> PublishedModel:
@@ -128,6 +124,15 @@ class PublishedModel:
             "secrets": [list(group) for group in self.groups],
             "rest": self.rest,
         }
+
+
+def name_groups(groups: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+    """What groups of secrets are called: each its secret, or `other` where it stands for several."""
+    taken = [group[0] for group in groups if len(group) == 1]
+    called: list[str] = []
+    for group in groups:
+        called.append(group[0] if len(group) == 1 else unique_label(OTHER, [*taken, *called]))
+    return tuple(called)
 
 
 def facts_from_json(content: Mapping[str, Any]) -> dict[str, Any]:
@@ -303,6 +308,7 @@ class LabelTests:
     rate: Fraction
     total: Fraction  # the whole ε
     delta: Fraction = DELTA
+    most: int = 1  # counts of a sum in which one person may be: one of each of several secrets
 
     @property
     def level(self) -> Fraction:
@@ -311,13 +317,14 @@ class LabelTests:
 
     def threshold(self, terms: int) -> int:
         """T_k: what a sum of so many noisy counts must reach; by Chernoff's bound where they are many."""
+        alone = min(terms, self.most)
         if terms <= MOST_TERMS:
-            return 2 + noise_sum(self.rate, terms).width(self.level)
+            return 1 + alone + noise_sum(self.rate, terms).width(self.level)
         t, r = math.exp(-float(self.rate)), float(self.rate)
         tilts = [r * step / 200 for step in range(1, 200)]
         moments = [math.log((1 - t) ** 2 / ((1 - t * math.exp(tilt)) * (1 - t * math.exp(-tilt)))) for tilt in tilts]
         least = min((terms * m - math.log(self.level)) / tilt for m, tilt in zip(moments, tilts, strict=True))
-        return 3 + math.ceil(least)  # one more than needed: floats
+        return 2 + alone + math.ceil(least)  # one more than needed: floats
 
     def find(
         self, counts: IntArray, noisy: IntArray, given: tuple[bool, bool] = (False, False)
@@ -335,13 +342,13 @@ class LabelTests:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class EachModel(PublishedModel):
-    """p̃(s_j, x) of every secret column, over the same values; ε, δ and the noise are those of all tables together."""
+class SecretModels(PublishedModel):
+    """A model of every secret column over the same values; ε, δ and the noise are those of all together."""
 
-    parts: Mapping[str, TableModel]  # by column
+    parts: Mapping[str, PublishedModel]  # by column
 
     @classmethod
-    def of_parts(cls, parts: Mapping[str, TableModel]) -> EachModel:
+    def of_parts(cls, parts: Mapping[str, PublishedModel], **more: Any) -> Self:
         """The model that these are together."""
         first = next(iter(parts.values()))
         return cls(
@@ -352,14 +359,13 @@ class EachModel(PublishedModel):
             delta=sum((part.delta for part in parts.values()), Fraction(0)),
             total=first.total,
             parts=parts,
+            **more,
         )
 
     def __post_init__(self) -> None:
         parts = self.parts.values()
         if len(parts) < 2 or {(part.rows, part.total) for part in parts} != {(self.rows, self.total)}:
             raise DistributionError("The tables of several secrets must be of the same rows and ε; these are not.")
-        if len({part.weights.shape[1] for part in parts}) > 1:
-            raise DistributionError("The tables of several secrets must have the same values; these do not.")
         if sum(part.epsilon for part in parts) != self.epsilon or sum(part.delta for part in parts) != self.delta:
             raise DistributionError("The ε and δ of several tables must add up to the model's; they do not.")
         if not self.epsilon < self.total:
@@ -373,6 +379,35 @@ class EachModel(PublishedModel):
     def pooled(self) -> tuple[str, ...]:
         return tuple(f"{column} = {label}" for column, part in self.parts.items() for label in part.pooled)
 
+    def to_json(self) -> dict[str, Any]:
+        facts = super().to_json()
+        del facts["secrets"], facts["rest"]
+        return {**facts, "each": [part.to_json() for part in self.parts.values()]}
+
+    @classmethod
+    def read_parts(
+        cls, content: Mapping[str, Any], columns: tuple[str, ...], parts: Sequence[PublishedModel], **more: Any
+    ) -> Self:
+        """The model that a protocol file states, of these secret columns and a part for each."""
+        if len(columns) != len(parts):
+            raise DistributionError("A model must have a table for each secret column; this one has not.")
+        made = cls.of_parts(dict(zip(columns, parts, strict=True)), **more)
+        if {**made.to_json(), "each": None} != {**content, "each": None}:
+            raise DistributionError("The ε, δ and rows of several tables must be those of the model; they are not.")
+        return made
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class EachModel(SecretModels):
+    """p̃(s_j, x) of every secret column in tables of their own."""
+
+    parts: Mapping[str, TableModel]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len({part.weights.shape[1] for part in self.parts.values()}) > 1:
+            raise DistributionError("The tables of several secrets must have the same values; these do not.")
+
     @property
     def weights_by_input(self) -> NDArray[Any]:
         return np.vstack([part.weights for part in self.parts.values()])
@@ -380,17 +415,7 @@ class EachModel(PublishedModel):
     def joint(self, attributes: tuple[Attribute, ...], combos: IntArray, secret_name: str) -> Joint:
         return stack_joints({column: part.joint(attributes, combos, column) for column, part in self.parts.items()})
 
-    def to_json(self) -> dict[str, Any]:
-        facts = super().to_json()
-        del facts["secrets"], facts["rest"]
-        return {**facts, "each": [part.to_json() for part in self.parts.values()]}
-
     @classmethod
     def from_json(cls, content: Mapping[str, Any], columns: tuple[str, ...]) -> EachModel:
         """The model that a protocol file states, a table for each of these secret columns."""
-        if len(columns) != len(content["each"]):
-            raise DistributionError("A model must have a table for each secret column; this one has not.")
-        made = cls.of_parts(dict(zip(columns, map(TableModel.from_json, content["each"]), strict=True)))
-        if {**made.to_json(), "each": None} != {**content, "each": None}:
-            raise DistributionError("The ε, δ and rows of several tables must be those of the model; they are not.")
-        return made
+        return cls.read_parts(content, columns, [*map(TableModel.from_json, content["each"])])

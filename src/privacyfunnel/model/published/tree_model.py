@@ -26,6 +26,7 @@ CodeArray = NDArray[np.int32]
 BITS = 32
 UNIT = 1 << BITS
 MOST_FACTORS = 1 << 12  # 2m + c
+FIRST = " · 0"  # of the secrets of a model that tells known columns apart as well: how the first of each ends
 MOST_KNOWN = 64  # secrets times what is known
 MOST_CELLS = 1 << 22  # of a table that is listed exactly
 _CHUNK = 1 << 14  # records whose ratios are worked on together: they stay in the cache
@@ -133,8 +134,8 @@ class TreeModel:
             tables[j] = np.zeros_like(tables[j])
             tables[j][np.arange(c * size), :, np.tile(codes[j], c)] = UNIT
         shares = round_to_unit(np.maximum(weights.reshape(-1), 1.0 / UNIT))
-        secret = Attribute(self.secret.name, tuple(map(str, range(c * size))))
-        return TreeModel(secret, self.attributes, shares, self.parents, tuple(tables))
+        named = tuple(f"{label} · {number}" for label in self.secret.labels for number in range(size))
+        return TreeModel(Attribute(self.secret.name, named), self.attributes, shares, self.parents, tuple(tables))
 
     # -- ratios ------------------------------------------------------------------------------------------------
 

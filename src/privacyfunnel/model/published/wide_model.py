@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from privacyfunnel.errors import DistributionError
+from privacyfunnel.model.each_secret import APART
 from privacyfunnel.model.joint import Attribute
-from privacyfunnel.model.published.table_model import PublishedModel, facts_from_json
+from privacyfunnel.model.published.table_model import PublishedModel, SecretModels, facts_from_json, name_groups
 from privacyfunnel.model.published.tree_model import TreeModel
 
 
@@ -20,19 +21,35 @@ class WideModel(PublishedModel):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if len(self.tree.shares) != len(self.groups):
+        if self.tree.secret.labels != self.secrets:
             raise DistributionError(
-                f"A model must have a share for each of {len(self.groups)} groups of secrets; this one has "
+                f"A model must have a share for each of {len(self.secrets)} groups of secrets; this one has "
                 f"{len(self.tree.shares)}."
             )
 
     def to_json(self) -> dict[str, Any]:
         return {**super().to_json(), **self.tree.to_json()}
 
-    @classmethod
-    def from_json(cls, content: Mapping[str, Any], secret_name: str, attributes: Sequence[Attribute]) -> WideModel:
-        """The model that a protocol file states, about these columns."""
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class WideEachModel(WideModel, SecretModels):
+    """p̃(s_j, x) of every secret column, one below the other in one tree: that of (J, S_J) for a column J."""
+
+
+def read_wide_model(content: Mapping[str, Any], columns: tuple[str, ...], attributes: Sequence[Attribute]) -> WideModel:
+    """The model that a protocol file states, about these secret columns and labels."""
+    if "each" not in content:
         facts = facts_from_json(content)
-        numbered = tuple(str(number) for number in range(len(facts["groups"])))
-        tree = TreeModel.from_json(content, Attribute(secret_name, numbered), attributes)
-        return cls(tree=tree, **facts)
+        secret = Attribute(" & ".join(columns), name_groups(facts["groups"]))
+        return WideModel(tree=TreeModel.from_json(content, secret, attributes), **facts)
+    parts = [PublishedModel(**facts_from_json(part)) for part in content["each"]]
+    values = stack_values(dict(zip(columns, (part.secrets for part in parts), strict=True)))
+    tree = TreeModel.from_json(content, values, attributes)
+    return WideEachModel.read_parts(content, columns, parts, tree=tree)
+
+
+def stack_values(values: Mapping[str, Sequence[str]]) -> Attribute:
+    """The values of several secret columns, one below the other."""
+    return Attribute(
+        APART.join(values), tuple(f"{column} = {label}" for column, labels in values.items() for label in labels)
+    )

@@ -34,7 +34,7 @@ def measure_known_columns(mechanism: RealOrSynthetic, joint: Joint) -> SideChann
     model = mechanism.model
     simulated = simulate_codes(model, KeyStream.from_seed(SEED), SIMULATED)
     ratios = model.ratios(simulated)
-    classes = mechanism.classify(ratios)
+    classes = mechanism.classify(ratios, simulated)
     rates = acceptance_rates(mechanism, np.bincount(classes, minlength=mechanism.classes) / SIMULATED)
     replaced = left_out(mechanism, ratios, classes)[:, None] * ratios
     rng = np.random.default_rng(SEED)
@@ -66,7 +66,7 @@ def _leaks(
 ) -> FloatArray:
     """By how much each drawn row moves a belief that the promise is about, of whoever knows this column."""
     ratios = mechanism.model.ratios(drawn)
-    classes = mechanism.classify(ratios)
+    classes = mechanism.classify(ratios, drawn)
     keep = mechanism.keep_numerators(ratios, classes) / 2.0**KEEP_BITS
     shares = mechanism.model.shares / mechanism.model.shares.sum()
     given = p_sv[:, known].T  # p̃(s, v), n × c; r_s(v) p̃(v) = p̃(s, v) / p̃(s)

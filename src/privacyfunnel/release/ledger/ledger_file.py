@@ -100,9 +100,9 @@ class Entry:
         The same table by name, though rows may have come and gone since; or one that agrees with it in all columns
         that both have, but for a few rows at most.
         """
-        return self.source == other.source or any(have_same_rows(*pair) for pair in self._comparable(other))
+        return self.source == other.source or any(have_same_rows(*pair) for pair in self.comparable(other))
 
-    def _comparable(self, other: Entry) -> list[tuple[Fingerprints, Fingerprints]]:
+    def comparable(self, other: Entry) -> list[tuple[Fingerprints, Fingerprints]]:
         """The fingerprints of both that were keyed alike."""
         mine, its = ({entry.salt: entry.columns, **entry.beside} for entry in (self, other))
         return [(marks, its[salt]) for salt, marks in mine.items() if salt in its]
@@ -129,7 +129,7 @@ class Entry:
         names = [{canonical_label(name) for name in entry.secret} for entry in (self, other)]
         pairs = [
             (mine[one], its[another])
-            for mine, its in self._comparable(other)
+            for mine, its in self.comparable(other)
             for one in self.secret
             for another in other.secret
             if one in mine and another in its

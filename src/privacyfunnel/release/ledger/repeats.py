@@ -392,12 +392,12 @@ class Account:
 def list_accounts(entries: Sequence[Entry]) -> tuple[Account, ...]:
     """An account for each group of releases that count together, in the order of the latest."""
     groups: list[list[Entry]] = []
-    for entry in entries:
-        if entry.state in {BEGUN, FINISHED} and entry.for_publication:
-            mine = [group for group in groups if any(_counts_together(entry, other) for other in group)]
-            groups = [group for group in groups if group not in mine]
-            groups.append([*(other for group in mine for other in group), entry])
-    return tuple(_account(group, entries) for group in groups)
+    standing = [entry for entry in entries if entry.state in {BEGUN, FINISHED} and entry.for_publication]
+    for entry in standing:
+        mine = [group for group in groups if any(_counts_together(entry, other) for other in group)]
+        groups = [group for group in groups if group not in mine]
+        groups.append([*(other for group in mine for other in group), entry])
+    return tuple(_account(group, entries, standing) for group in groups)
 
 
 def _counts_together(one: Entry, other: Entry) -> bool:
@@ -405,11 +405,17 @@ def _counts_together(one: Entry, other: Entry) -> bool:
     return follows or one.repeats(other) or other.repeats(one) or one.draws_alike(other)
 
 
-def _account(group: Sequence[Entry], entries: Sequence[Entry]) -> Account:
+def _account(group: Sequence[Entry], entries: Sequence[Entry], standing: Sequence[Entry]) -> Account:
     last, files = group[-1], {entry.protocol_file for entry in group}
     designs = [e for e in entries if e.state == NOISE and e.has_same_rows(last) and e.protocol_file not in files]
     noise = float(sum(Fraction(entry.noise) for entry in designs))
     promised, spent, how = _sum_up(group)
+    apart = [each for each in standing if not any(each is e or each.comparable(e) for e in group)]
+    if apart:
+        names = format_names([entry.table for entry in apart])
+        how += (
+            f" Whether these people are in {names}, too, is not known: other ledgers knew them before they were merged."
+        )
     return Account(last.secret, last.rows, tuple(entry.table for entry in group), promised, spent, noise, how)
 
 

@@ -48,6 +48,7 @@ class DomainFile:
 
     codings: Mapping[str, Coding]
     name: str = "the domain"
+    impossible: tuple[tuple[Value, ...], ...] = ()  # values that nobody has together
 
     def variable(self, columns: Sequence[str], *, unlisted: bool = False) -> Variable:
         """These columns read as one, with every combination of their labels, unless they are `unlisted`."""
@@ -95,7 +96,9 @@ class DomainFile:
     def to_text(self) -> str:
         """The file that lists this domain."""
         columns = {name: _to_json(coding) for name, coding in self.codings.items()}
-        whole = {"format": FORMAT, "version": VERSION, "columns": columns}
+        whole: dict[str, Any] = {"format": FORMAT, "version": VERSION, "columns": columns}
+        if self.impossible:
+            whole["impossible"] = [dict(combination) for combination in self.impossible]
         return json.dumps(whole, ensure_ascii=False, indent=1) + "\n"
 
 
@@ -123,10 +126,18 @@ def domain_from_text(text: str, name: str = "the domain") -> DomainFile:
         raise TableError(
             f"{name} must be a domain file of version {VERSION}; it is none. Draft one with the command scan."
         )
-    columns = content.get("columns")
-    if set(content) != {"format", "version", "columns"} or not isinstance(columns, dict) or not columns:
-        raise TableError(f"{name} must hold format, version and columns, and nothing else. Correct it.")
-    return DomainFile({column: _parse_coding(column, entry, name) for column, entry in columns.items()}, name)
+    columns, stated = content.get("columns"), content.get("impossible", [])
+    if {*content} - {"impossible"} != {"format", "version", "columns"} or not isinstance(columns, dict) or not columns:
+        raise TableError(f"{name} must hold format, version and columns, and no more than impossible too. Correct it.")
+    codings = {column: _parse_coding(column, entry, name) for column, entry in columns.items()}
+    fine = isinstance(stated, list) and all(isinstance(each, dict) and len(each) > 1 for each in stated)
+    named = [value for each in stated for value in each.items()] if fine else []
+    if not fine or any(column not in codings or label not in codings[column].labels for column, label in named):
+        raise TableError(
+            f"impossible of {name} must list objects of two columns or more, each with a label that is listed; it does "
+            "not. Correct it."
+        )
+    return DomainFile(codings, name, tuple(tuple(each.items()) for each in stated))
 
 
 def draft_domain(table: Table, columns: Sequence[str], bins: Sequence[Bins] = ()) -> DomainFile:
@@ -244,8 +255,8 @@ def _reject_constant(name: str) -> float:
     raise ValueError(name)
 
 
-def read_zeros(path: Path) -> tuple[tuple[Value, Value], ...]:
-    """The pairs of values that a table calls impossible: two in each line, in the columns that they belong to."""
+def read_zeros(path: Path) -> tuple[tuple[Value, ...], ...]:
+    """What a table calls impossible: two values or more in each line, in the columns that they belong to."""
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             lines = list(csv.reader(file))
@@ -253,15 +264,15 @@ def read_zeros(path: Path) -> tuple[tuple[Value, Value], ...]:
         raise TableError(f"'{path}' must be a CSV file in UTF-8 of impossible combinations; {error}.") from None
     found = []
     for number, line in enumerate(lines[1:], 2):
-        named = [(name, entry) for name, entry in zip(lines[0], line, strict=False) if entry.strip()]
+        named = tuple((name, entry) for name, entry in zip(lines[0], line, strict=False) if entry.strip())
         if not any(map(str.strip, line)):
             continue
-        if len(named) != 2:
+        if len(named) < 2:
             raise TableError(
-                f"'{path}' must name two values in each line, in the columns they belong to; line {number} names "
-                f"{len(named)}. Say by two values what nobody has together."
+                f"'{path}' must name two values or more in each line, in the columns they belong to; line {number} "
+                f"names {len(named)}. Say by two values what nobody has together."
             )
-        found.append((named[0], named[1]))
+        found.append(named)
     if not found:
         raise TableError(f"'{path}' must name impossible combinations below the names of columns; it names none.")
     return tuple(found)
