@@ -33,6 +33,7 @@ class Each(Promise):
     """A promise about each of several secret columns by itself; its ε is that of columns without one of their own."""
 
     asked_as: ClassVar[str] = "each"
+    by_column: ClassVar[bool] = True
     kind: str = "lip"
     sizes: tuple[tuple[str, float], ...] = ()  # of columns that have a smaller ε of their own
 
@@ -86,10 +87,6 @@ class Each(Promise):
             )
         left = [(column, float_below(Fraction(str(size)) - epsilon)) for column, size in self.sizes]
         return Each(float_below(Fraction(str(self.epsilon)) - epsilon), self.kind, tuple(left))
-
-    @property
-    def by_column(self) -> bool:
-        return True
 
     @property
     def own_sizes(self) -> dict[str, float]:

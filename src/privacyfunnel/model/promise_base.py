@@ -39,6 +39,7 @@ class Promise(ABC):
     """What the owner promises about the secret, of size ε."""
 
     asked_as: ClassVar[str] = ""  # its text, where that is not its name
+    by_column: ClassVar[bool] = False  # whether it is about each of several secret columns by itself
     composable: ClassVar[float | None] = None  # what it adds to other releases of the same records; None if unbounded
     epsilon: float
 
@@ -116,11 +117,6 @@ class Promise(ABC):
         while Fraction(made.epsilon) + epsilon / Fraction(made.smallest_scale(secrets)) > total:  # scales are rounded
             made = self.with_epsilon(math.nextafter(made.epsilon, 0.0))
         return made
-
-    @property
-    def by_column(self) -> bool:
-        """Whether it is about each of several secret columns by itself."""
-        return False
 
     @property
     def own_sizes(self) -> dict[str, float]:

@@ -46,7 +46,7 @@ def check_promise(spec: Spec) -> None:
         own = ":" in spec.promise and not given and fixes_epsilon(spec.promise)
         promise = find_promise(spec.promise, None if own else 1.0)
         merged = {value for labels in spec.merge_secrets.values() for value in labels}
-        if merged & set(promise.labels):
+        if merged and merged & set(promise.labels):
             raise ParameterError(
                 f"{hint('merge_secrets')} merges a value that {spec.promise} names. Name the merged value there."
             )
