@@ -189,8 +189,8 @@ def facts_html(title: str, pairs: Iterable[tuple[str, str]]) -> str:
     1
     """
     lines = "".join(
-        f'<tr><th style="{_CELL}">{escape(name)}</th><td style="{_CELL}">{escape(said)}</td></tr>'
-        for name, said in pairs
+        f'<tr><th style="{_CELL}">{escape(name)}</th><td style="{_CELL}">{escape(text)}</td></tr>'
+        for name, text in pairs
     )
     return f"<div><strong>{escape(title)}</strong><table>{lines}</table></div>"
 
@@ -205,7 +205,7 @@ class ShowsFacts(ABC):
         """Names and what is said of each."""
 
     def __repr__(self) -> str:
-        return "\n".join([type(self).__name__, *(f"  {name:<12} {said}" for name, said in self._facts())])
+        return "\n".join([type(self).__name__, *(f"  {name:<12} {text}" for name, text in self._facts())])
 
     def _repr_html_(self) -> str:
         return facts_html(type(self).__name__, self._facts())

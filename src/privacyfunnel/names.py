@@ -48,8 +48,10 @@ def validate_columns(columns: Sequence[str], known: Sequence[str], role: str) ->
     for name in columns:
         if name not in known:
             are = "" if any(each[:1].isdigit() for each in known) else f" They are {format_names(list(known))}."
-            meant = suggest_name(name, known) or are  # names that begin with digits are a row of a table without names
-            raise ColumnError(f"no column '{name}' among {len(known)}.{meant}")
+            suggestion = (
+                suggest_name(name, known) or are
+            )  # names that begin with digits are a row of a table without names
+            raise ColumnError(f"no column '{name}' among {len(known)}.{suggestion}")
     repeated = sorted({name for name in columns if list(columns).count(name) > 1})
     if repeated:
         raise ColumnError(f"a {role} column must be named once; '{repeated[0]}' was named twice. Name it once.")

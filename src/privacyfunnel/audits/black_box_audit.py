@@ -399,9 +399,9 @@ def _arguments(
 def _run(command: Sequence[str]) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        said = done.stderr.strip().splitlines()
+        lines = done.stderr.strip().splitlines()
         raise SolverError(
-            f"sanitise must run to be judged from outside; it ended with: {said[-1] if said else 'nothing'}"
+            f"sanitise must run to be judged from outside; it ended with: {lines[-1] if lines else 'nothing'}"
         )
 
 

@@ -74,7 +74,7 @@ class Audit:
     @property
     def _facts(self) -> list[tuple[str, str]]:
         promise, draw, secret = self.sealed.promise, self.draw, self.sealed.secret_text
-        told = [
+        facts = [
             ("rows", f"{self.rows:,}"),
             (
                 "promise",
@@ -82,10 +82,10 @@ class Audit:
             ),
             ("certified", f"ε = {self.certified:.6g} now, {self.sealed.epsilon:.6g} stated"),
         ]
-        told += [] if self.people is None else [("people", self.people_text)]
-        told += [] if draw is None else [("draw", f"consistent, p = {draw.p_value:.3f}")]
-        told += self.file_facts
-        return [*told, ("signed by", "nobody" if self.signer is None else self.signer.fingerprint)]
+        facts += [] if self.people is None else [("people", self.people_text)]
+        facts += [] if draw is None else [("draw", f"consistent, p = {draw.p_value:.3f}")]
+        facts += self.file_facts
+        return [*facts, ("signed by", "nobody" if self.signer is None else self.signer.fingerprint)]
 
     @property
     def people_text(self) -> str:
@@ -112,7 +112,7 @@ class Audit:
         return facts
 
     def __repr__(self) -> str:
-        return "Audit\n" + "\n".join(f"  {name:<11}{said}" for name, said in self._facts)
+        return "Audit\n" + "\n".join(f"  {name:<11}{text}" for name, text in self._facts)
 
     def _repr_html_(self) -> str:
         return facts_html("Audit", self._facts)
@@ -198,10 +198,10 @@ def audit(
         joint, occurs = group_table(found.encoding.contingency, sealed.model)
         law = found.mechanism.restrict_inputs(occurs)
         leak = exact_worst_leak(law, sealed.promise.without_scales, joint).leak.epsilon
-    whom = population_bound(law, sealed.promise, joint)
+    population = population_bound(law, sealed.promise, joint)
     rows, named = found.encoding.rows, bool(secret)
     leaks = leak_profiles(law, sealed.promise, joint)
-    return Audit(sealed, rows, now, draw, side, named, claims, signer, whom, noise, file, leak, kept, leaks)
+    return Audit(sealed, rows, now, draw, side, named, claims, signer, population, noise, file, leak, kept, leaks)
 
 
 def _sealed(release: PublishedTable | None) -> SealedProtocol:

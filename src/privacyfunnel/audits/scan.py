@@ -114,8 +114,8 @@ class Scan(ShowsFacts):
     secret_in_bins: tuple[str, ...] = ()  # secret columns of many numbers, which were cut into quantiles for the look
 
     def _facts(self) -> list[tuple[str, str]]:
-        told = [("rows", f"{self.rows:,}"), ("secret", f"{' & '.join(self.secret)}, {self.secrets} values")]
-        return told + [
+        facts = [("rows", f"{self.rows:,}"), ("secret", f"{' & '.join(self.secret)}, {self.secrets} values")]
+        return facts + [
             (look.column, look.note or f"LIP ε = {format_epsilon(look.lip)}, {look.values:,} values")
             for look in self.looks[:MOST_ROWS]
         ]
@@ -312,9 +312,9 @@ def write_domain(
 ) -> tuple[str, ...]:
     """Write the labels and bins of what was scanned; the columns that stay out, as their labels would quote persons."""
     table = resolve_source(source).open(dialect)
-    told = {look.column for look in found.looks if not look.note and not look.tells_rows_apart}
-    told |= {look.column for look in found.looks if look.in_bins is not None}
-    columns = [column for column in table.columns if column in told or column in found.secret]
+    described = {look.column for look in found.looks if not look.note and not look.tells_rows_apart}
+    described |= {look.column for look in found.looks if look.in_bins is not None}
+    columns = [column for column in table.columns if column in described or column in found.secret]
     listed = draft_domain(table, columns, bins)
     with atomic_file(target, force=force, owner_only=True) as beside:
         beside.write_text(listed.to_text(), encoding="utf-8")

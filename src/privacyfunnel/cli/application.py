@@ -122,9 +122,9 @@ def _answer_error(as_json: bool, sentence: str, code: int, *, retry: bool) -> No
     """The error as one JSON object on standard output, where JSON was asked for."""
     if as_json:
         kind, colon, message = sentence.partition(": ")
-        told = {"code": kind if colon else "Interrupted", "message": message if colon else sentence}
+        content = {"code": kind if colon else "Interrupted", "message": message if colon else sentence}
         with suppress(PrivacyFunnelError):
-            answer(True, {"error": {**told, "exit": code, "retry": retry}}, "")
+            answer(True, {"error": {**content, "exit": code, "retry": retry}}, "")
 
 
 def _run(words: list[str], commands: typer.Typer, prog_name: str) -> Any:
@@ -135,9 +135,9 @@ def _run(words: list[str], commands: typer.Typer, prog_name: str) -> Any:
     commands = _select_command(commands, words[0])
     if not {*HELP, "--help-all"}.intersection(words):
         return commands(words, prog_name=prog_name, standalone_mode=False)
-    with redirect_stdout(StringIO()) as said:
+    with redirect_stdout(StringIO()) as printed:
         code = commands(words, prog_name=prog_name, standalone_mode=False)
-    show(said.getvalue().rstrip("\n"))
+    show(printed.getvalue().rstrip("\n"))
     return code
 
 

@@ -100,7 +100,7 @@ def format_summary(found: Applied, *, details: bool = False) -> str:
 
     again = () if found.remembered is None else found.remembered.statements
     lines = [
-        *(("Again", said) for said in again),
+        *(("Again", note) for note in again),
         ("Published", file_text(found)),
         ("Drawn with", str(found.protocol_file)),
         ("Protects", drift_text(found)),
@@ -127,10 +127,10 @@ def _warnings(found: Applied) -> list[str]:
 
 def _describe_changes(found: Applied) -> str:
     """The columns that changed most since the design."""
-    told = [
+    changes = [
         f"{at.column} by {format_points(at.distance)} points ({at.label} {100 * at.change:+.1f})" for at in found.drift
     ]
-    return f"{', '.join(told[:MOST_CHANGES])} since the design, as its model has it"
+    return f"{', '.join(changes[:MOST_CHANGES])} since the design, as its model has it"
 
 
 def row_facts(found: Applied) -> list[tuple[str, str]]:

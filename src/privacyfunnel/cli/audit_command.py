@@ -145,21 +145,21 @@ def audit(
 def _format_verdict(sealed: SealedProtocol) -> tuple[str, str]:
     size, secret = sealed.total_epsilon, sealed.secret_text
     people = sealed.promise.population
-    whom = "" if sealed.model is None else " for whoever believes the published model"
+    audience = "" if sealed.model is None else " for whoever believes the published model"
     if people is not None:
-        whom = f" for the population, with {100 * people.confidence:g} % confidence"
+        audience = f" for the population, with {100 * people.confidence:g} % confidence"
     elif sealed.promise.known_columns:
-        whom += f", also if they know {format_names(sealed.promise.known_columns)} of a person"
+        audience += f", also if they know {format_names(sealed.promise.known_columns)} of a person"
     if sealed.promise.odds is not None:
-        whom += f"{'' if sealed.model is None else ', and'} for {sealed.promise.odds.people('it')}"
+        audience += f"{'' if sealed.model is None else ', and'} for {sealed.promise.odds.people('it')}"
     epsilon = f"ε = {text_format.format_epsilon(size)} (×{format_factor(size)})"
     own = [f"{at} ε = {text_format.format_epsilon(total)}" for at, total in sealed.secret_sizes.items()]
-    return ("verdict", f"{sealed.promise.name} {epsilon} about {secret} holds{whom}{'; '.join(['', *own])}")
+    return ("verdict", f"{sealed.promise.name} {epsilon} about {secret} holds{audience}{'; '.join(['', *own])}")
 
 
-def _format_audit(told: list[tuple[str, str]], *, details: bool) -> str:
+def _format_audit(facts: list[tuple[str, str]], *, details: bool) -> str:
     """The verdict and what an auditor must know; with details, every test and its figures."""
-    return text_format.format_facts([fact for fact in told if details or fact[0] not in HIDDEN])
+    return text_format.format_facts([fact for fact in facts if details or fact[0] not in HIDDEN])
 
 
 def _audit_public(protocol: Path, spec: ReleaseSpec, sanitised: Path | None, *, details: bool, as_json: bool) -> None:
@@ -185,7 +185,7 @@ def _audit_public(protocol: Path, spec: ReleaseSpec, sanitised: Path | None, *, 
     }
     secrets = sealed.secret_text
     parts = f"{text_format.format_epsilon(float(model.epsilon))} for the model, the rest for the records"
-    told = [
+    facts = [
         _format_verdict(sealed),
         ("secret", secrets if spec.secret else f"{secrets}, {_NOT_NAMED}"),
         ("shared", f"{parts}; a label is named because of one person with a chance of {float(model.delta):g} at most"),
@@ -204,8 +204,8 @@ def _audit_public(protocol: Path, spec: ReleaseSpec, sanitised: Path | None, *, 
         ("signed by", format_signer(found.signer)),
     ]
     if not sealed.for_publication:
-        told.append(("beware", "drawn from a seed: not for publication"))
-    answer(as_json, content, _format_audit(told, details=details))
+        facts.append(("beware", "drawn from a seed: not for publication"))
+    answer(as_json, content, _format_audit(facts, details=details))
 
 
 def _audit_protocol(
@@ -308,7 +308,7 @@ def _audit_protocol(
         },
     }
     secrets = sealed.secret_text
-    told = [
+    facts = [
         _format_verdict(sealed),
         ("rows", f"{found.rows:,}"),
         ("secret", secrets if found.secret_named else f"{secrets}, {_NOT_NAMED}"),
@@ -317,21 +317,21 @@ def _audit_protocol(
             f"ε = {found.certified:.6g} now, {sealed.epsilon:.6g} stated, {sealed.mechanism.describe_check()}",
         ),
     ]
-    told += _population_facts(found, named=domain is not None)
+    facts += _population_facts(found, named=domain is not None)
     if side is not None:
-        told.append(("side channels", format_side_channel(side)))
+        facts.append(("side channels", format_side_channel(side)))
     if draw is not None:
-        told += _draw_facts(draw, secrets, FALSE_ALARM)
-    told += found.file_facts
+        facts += _draw_facts(draw, secrets, FALSE_ALARM)
+    facts += found.file_facts
     if claims is not None:
-        told.append(("information", str(claims)))
-    told += [("leak", leak.text) for leak in found.leaks]
-    told.append(("signed by", format_signer(signer)))
+        facts.append(("information", str(claims)))
+    facts += [("leak", leak.text) for leak in found.leaks]
+    facts.append(("signed by", format_signer(signer)))
     if outside is not None:
-        told += outside.facts()
+        facts += outside.facts()
     if together is not None:
-        told.append(("alone", ", ".join(f"ε = {text_format.format_epsilon(one.epsilon)}" for one in together.alone)))
-        told.append(
+        facts.append(("alone", ", ".join(f"ε = {text_format.format_epsilon(one.epsilon)}" for one in together.alone)))
+        facts.append(
             (
                 "together",
                 f"{together.promise.name} ε = {text_format.format_epsilon(together.composed.epsilon)} for "
@@ -340,8 +340,8 @@ def _audit_protocol(
             )
         )
     if not sealed.for_publication:
-        told.append(("beware", "drawn from a seed: not for publication"))
-    answer(as_json, content, _format_audit(told, details=details))
+        facts.append(("beware", "drawn from a seed: not for publication"))
+    answer(as_json, content, _format_audit(facts, details=details))
 
 
 _ORDER_UNKNOWN = (
@@ -356,12 +356,12 @@ def _population_facts(found: Audit, *, named: bool) -> list[tuple[str, str]]:
     if found.people is None:
         return [("people", "ε for the population was not computed: too many numbers, or a promise of another package")]
     promised = found.people.private or found.sealed.promise.population is not None
-    told = [("holds for" if promised else "people", found.people_text)]
+    facts = [("holds for" if promised else "people", found.people_text)]
     alone = found.people.rare_alone
-    told += [("rare", alone)] if alone else []
+    facts += [("rare", alone)] if alone else []
     if found.people.private and not named:
-        told.append(("names", "secrets are numbered, as the file does not name them; --domain domain.json does"))
-    return told
+        facts.append(("names", "secrets are numbered, as the file does not name them; --domain domain.json does"))
+    return facts
 
 
 def _draw_facts(draw: DrawAgreement, secret: str, false_alarm: float) -> list[tuple[str, str]]:

@@ -124,10 +124,10 @@ def program_name() -> str:
     return shlex.quote(_name_if_found(NAME, typed) or _relative_path(typed))
 
 
-def _name_if_found(name: str, meant: Path) -> str | None:
+def _name_if_found(name: str, program: Path) -> str | None:
     """The name, if a shell that is given it runs the very file that is meant, not one that links to the same."""
     there = shutil.which(name)
-    same = there is not None and Path(there).name == meant.name and Path(there).parent.samefile(meant.parent)
+    same = there is not None and Path(there).name == program.name and Path(there).parent.samefile(program.parent)
     return name if same else None
 
 

@@ -89,9 +89,9 @@ def protection_facts(found: DesignResult) -> list[tuple[str, str]]:
     from privacyfunnel.report.summary_lines import accuracy_texts, protection_text
 
     sealed, joint, rows = found.sealed, found.joint, found.rows
-    told = accuracy_texts(expected_precision_by_column(sealed, joint, rows), counting_error(sealed, joint, rows))
+    accuracy = accuracy_texts(expected_precision_by_column(sealed, joint, rows), counting_error(sealed, joint, rows))
     average_only = found.options.average_only
-    return [("Protects", protection_text(sealed, joint, average_only=average_only)), ("Accuracy", "; ".join(told))]
+    return [("Protects", protection_text(sealed, joint, average_only=average_only)), ("Accuracy", "; ".join(accuracy))]
 
 
 def detail_facts(found: DesignResult) -> list[tuple[str, str]]:

@@ -169,11 +169,11 @@ def estimate(
         "files": [str(path) for path in files],
         "signed_by": None if signer is None else {"fingerprint": signer.fingerprint, "asked_for": signer.asked_for},
     }
-    asked = "" if signer is None or signer.asked_for else ", a key that was not asked for"
-    told = [format_summary(found, files), *map(_format_regression, fitted), *([warning] if warning else [])]
+    note = "" if signer is None or signer.asked_for else ", a key that was not asked for"
+    parts = [format_summary(found, files), *map(_format_regression, fitted), *([warning] if warning else [])]
     if changes is not None:
-        told.append(_format_changes(changes.rows(), changes.columns))
-    text = "\n\n".join(told) + ("" if signer is None else f"\n\nSigned by {signer.fingerprint}{asked}.")
+        parts.append(_format_changes(changes.rows(), changes.columns))
+    text = "\n\n".join(parts) + ("" if signer is None else f"\n\nSigned by {signer.fingerprint}{note}.")
     answer(as_json, content, text)
 
 

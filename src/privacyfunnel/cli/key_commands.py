@@ -36,10 +36,10 @@ def keygen(
 
     public = key.with_name(f"{key.name.removesuffix('.pem')}.public.pem")
     mark = generate_key(key, public)
-    told = text_format.format_facts(
+    text = text_format.format_facts(
         [("private key", f"{key}: keep it, and give it to nobody"), ("public key", str(public)), ("fingerprint", mark)]
     )
-    answer(as_json, {"private": str(key), "public": str(public), "fingerprint": mark}, told)
+    answer(as_json, {"private": str(key), "public": str(public), "fingerprint": mark}, text)
 
 
 def sign(
@@ -59,5 +59,5 @@ def sign(
     mine = load_private_key(key)
     path = sign_files(find_protocol(protocol), find_table(sanitised), mine, force=force)
     mark = fingerprint(mine.public_key())
-    told = text_format.format_facts([("signature", str(path)), ("signed by", mark)])
-    answer(as_json, {"signature": str(path), "signed_by": mark}, told)
+    text = text_format.format_facts([("signature", str(path)), ("signed by", mark)])
+    answer(as_json, {"signature": str(path), "signed_by": mark}, text)

@@ -64,18 +64,18 @@ def ledger(
     content |= {"accounts": [account.to_dict() for account in accounts]} if action is Action.LIST else {}
     if action is Action.FORGET:
         book.forget([entry.name for entry in chosen])
-        told = "\n".join(
+        text = "\n".join(
             f"Forgotten: {entry.description}. If anybody has seen it, both count: then release nothing more of it."
             for entry in chosen
         )
     elif action is Action.SHOW:
-        told = "\n\n".join(
+        text = "\n\n".join(
             text_format.format_facts([(name, str(value)) for name, value in _content(entry).items()])
             for entry in chosen
         )
     else:
-        told = "\n\n".join([_format_list(entries, book.path), *(account.text for account in accounts)])
-    return answer(as_json, content, told)
+        text = "\n\n".join([_format_list(entries, book.path), *(account.text for account in accounts)])
+    return answer(as_json, content, text)
 
 
 def _merge(book: Ledger, others: list[Path], as_json: bool) -> None:

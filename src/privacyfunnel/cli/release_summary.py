@@ -72,7 +72,7 @@ def content(release: Release) -> dict[str, Any]:
         "unit": release.worth.use.unit,
         "average": release.average,
         "counted_off": None if off is None else asdict(off),
-        "shares_within": [told.to_dict() for told in expected_shares(release)],
+        "shares_within": [share.to_dict() for share in expected_shares(release)],
         "verdict": judge(release.design, release.unchanged_expected, release.spec).grade,
         "tried": release.spec.try_,
         "unchanged": release.unchanged,
@@ -107,7 +107,7 @@ def format_summary(release: Release, *, details: bool = False) -> str:
 
 def format_details(facts: Sequence[tuple[str, str]], not_promised: Sequence[str]) -> str:
     """Facts, and below them what is not promised."""
-    return "\n".join([text_format.format_facts(facts), "not promised", *(f"  - {said}" for said in not_promised)])
+    return "\n".join([text_format.format_facts(facts), "not promised", *(f"  - {note}" for note in not_promised)])
 
 
 def _detail_facts(release: Release) -> list[tuple[str, str]]:
@@ -142,13 +142,13 @@ def promise_text(sealed: SealedProtocol, *, average_only: bool) -> str:
         certified = f"certified {sealed.epsilon:.1e}, the least that 64-bit integers can show"
     if average_only:
         return f"none about {secret}, only an average; as {name} it is {certified}"
-    asked = f"ε = {text_format.format_epsilon(sealed.promise.epsilon)}"
+    requested = f"ε = {text_format.format_epsilon(sealed.promise.epsilon)}"
     if sealed.model is not None:
-        asked = (
+        requested = (
             f"ε = {text_format.format_epsilon(float(sealed.model.total))} for all public files together, "
             f"{text_format.format_epsilon(float(sealed.model.epsilon))} of it for the published model; records"
         )
-    return f"{name} about {secret}, {asked}, {certified}"
+    return f"{name} about {secret}, {requested}, {certified}"
 
 
 def design_facts(
@@ -156,12 +156,12 @@ def design_facts(
 ) -> list[tuple[str, str]]:
     """The method, how near it is to the best, and each column's error."""
     reads = ", which looks at the secret" if sealed.sees_secret else ""
-    found = sorted(shares, key=lambda told: -told.average)
+    found = sorted(shares, key=lambda share: -share.average)
     more = len(found) - NAMED
     return [
         ("method", f"{worth.describe_method(method)}{reads}{f': {reason}' if reason else ''}"),
         ("made for", f"{worth.use.full_name}; {optimality_text(worth)}" if sealed.mechanism.lists_inputs else WEIGHTED),
-        *(("shares", f"{told} (95 %)") for told in found[:NAMED]),
+        *(("shares", f"{share} (95 %)") for share in found[:NAMED]),
         *([("", f"and {more} more columns, nearer than these")] if more > 0 else []),
     ]
 
@@ -235,8 +235,8 @@ def order_text(release: Release | Applied) -> str:
     """The same in words."""
     how = "that of the table, as asked" if release.kept_order else "shuffled"
     tells = release.order_tells
-    said = [how if tells is None else f"{how}; in the order of the table, {tells}"]
-    return "; ".join([*said, *(column.secret_statement for column in release.kept_columns if column.secret_statement)])
+    parts = [how if tells is None else f"{how}; in the order of the table, {tells}"]
+    return "; ".join([*parts, *(column.secret_statement for column in release.kept_columns if column.secret_statement)])
 
 
 def kept_text(release: Release | Applied) -> str:

@@ -33,8 +33,8 @@ def sanitise(
         spec.require_into()
     save_spec(spec, save_spec_as)
     release = run_release(spec)
-    said = "" if as_json else format_summary(release, details=details)
-    answer(as_json, content(release) if as_json else {}, said)
+    text = "" if as_json else format_summary(release, details=details)
+    answer(as_json, content(release) if as_json else {}, text)
 
 
 def run_release(spec: ReleaseSpec, command: Sequence[str] = (), *, trial: bool = False) -> Release:

@@ -176,8 +176,10 @@ def _detail_lines(found: Scan, wanted: Promise) -> list[str]:
     rows = []
     for look in found.looks:
         share = "" if look.information is None else format_percent(look.information / (found.secret_entropy or 1))
-        told = _disclosure(found, look.column)
-        others = [""] * len(MEASURES) if told is None else [_format_measure(told[name]) for name in MEASURES]
+        disclosure = _disclosure(found, look.column)
+        others = (
+            [""] * len(MEASURES) if disclosure is None else [_format_measure(disclosure[name]) for name in MEASURES]
+        )
         epsilons = [text_format.format_epsilon(each) for each in (look.lip, look.ldp)]
         rows.append([look.column, *epsilons, share, *others])
     return [
@@ -206,12 +208,12 @@ def _disclosure(found: Scan, column: str) -> dict[str, float] | None:
 
 def _conclusions(found: Scan, wanted: Promise, safe: set[str], safe_in_bins: set[str]) -> list[str]:
     """Which columns keep the promise: alone, in bins, together; each sentence says against whom."""
-    asked = f"{wanted.name} ε = {format_number(wanted.epsilon)} (×{format_factor(wanted.epsilon)})"
+    promise_text = f"{wanted.name} ε = {format_number(wanted.epsilon)} (×{format_factor(wanted.epsilon)})"
     alone = [look.column for look in found.looks if look.column in safe]
     apart = [look.column for look in found.looks if look.tells_rows_apart]
     in_bins = [look.column for look in found.looks if look.column in safe_in_bins - safe - set(apart)]
     notes = [
-        f"{asked} is kept by a single column unchanged: {', '.join(alone) or 'none'}.",
+        f"{promise_text} is kept by a single column unchanged: {', '.join(alone) or 'none'}.",
         *_combination_notes(found, wanted),
     ]
     if in_bins:
@@ -277,11 +279,11 @@ def _format_combination(joined: ColumnGroup) -> str:
 
 def _format_epsilon_choices(found: Sequence[Consequence], secret: str) -> list[str]:
     """A table of what each ε allows and gives."""
-    names = [" × ".join(told.columns) for told in next((one.shares for one in found if one.shares), ())][:COLUMNS]
+    names = [" × ".join(share.columns) for share in next((one.shares for one in found if one.shares), ())][:COLUMNS]
     lines = []
     for one in found:
         epsilon, belief = one.promise.epsilon, format_percent_range(*one.belief_range(PRIOR))
-        errors = {" × ".join(told.columns): format_error(told.average) for told in one.shares}
+        errors = {" × ".join(share.columns): format_error(share.average) for share in one.shares}
         shown = [errors.get(name, "") for name in names]
         lines.append([format_number(epsilon), f"×{format_factor(epsilon)}", belief, *shown])
     header = ["ε", "a guess moves", f"{format_percent(PRIOR)} becomes", *names]

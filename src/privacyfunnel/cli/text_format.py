@@ -80,7 +80,7 @@ def format_facts(pairs: Sequence[tuple[str, str]]) -> str:
     secret   income
     """
     width = max(len(name) for name, _ in pairs) + 3
-    return "\n".join(f"{name.ljust(width)}{make_printable(said, one_line=True)}" for name, said in pairs)
+    return "\n".join(f"{name.ljust(width)}{make_printable(text, one_line=True)}" for name, text in pairs)
 
 
 def explain_stop(reason: str | None) -> str:

@@ -48,7 +48,7 @@ def audit_matrix_file(matrix: Path, spec: ReleaseSpec, promise: Promise | None, 
         f"{text_format.format_nats(found.information)}, "
         f"{format_percent(found.information / (found.entropy or 1))} of H({columns})"
     )
-    told = [
+    facts = [
         ("rows", f"{found.rows:,}; {columns} as {len(found.protocol.outputs)} outputs, {joint.secret_name} secret"),
         *(
             (name.upper(), f"ε = {text_format.format_epsilon(leak.epsilon)}, worst for {found.describe_leak(name)}")
@@ -57,7 +57,7 @@ def audit_matrix_file(matrix: Path, spec: ReleaseSpec, promise: Promise | None, 
         ("information", kept),
     ]
     if promise is not None and found.certified is not None:
-        told.append(
+        facts.append(
             (
                 "promise",
                 f"{promise.name} ε = {text_format.format_epsilon(promise.epsilon)} holds, certified at "
@@ -65,4 +65,4 @@ def audit_matrix_file(matrix: Path, spec: ReleaseSpec, promise: Promise | None, 
                 "in exact arithmetic",
             )
         )
-    answer(as_json, content, text_format.format_facts(told))
+    answer(as_json, content, text_format.format_facts(facts))

@@ -134,9 +134,9 @@ def _interval(
         for first, events, others in pair_chunks(block):
             e, f = affine(events), affine(others)
             ways = zip(((e, f), (f, e)), _limits(promise, block, first, e[0]), strict=True)
-            for ((a_e, c_e), (a_f, c_f)), (asked, bound) in ways:
-                slope = (a_e - bound * a_f)[asked]
-                room = np.broadcast_to(bound * c_f - c_e, a_e.shape)[asked]
+            for ((a_e, c_e), (a_f, c_f)), (required, bound) in ways:
+                slope = (a_e - bound * a_f)[required]
+                room = np.broadcast_to(bound * c_f - c_e, a_e.shape)[required]
                 if bool(((slope == 0) & (room < 0)).any()):
                     return math.inf, 0.0
                 above = np.divide(room, slope, out=np.full_like(slope, math.inf), where=slope > 0)
@@ -151,8 +151,8 @@ def _limits(
     """For either way up of the pairs from `first` on: which are asked, and e^ε to their scale, a row each."""
     scales = np.ones((len(like), 2)) if block.scales is None else block.scales[first : first + len(like)]
     for scale in scales.T:
-        asked = np.isfinite(scale)
-        yield asked, np.exp(np.minimum(promise.epsilon * np.where(asked, scale, 1.0), LARGEST_ALPHA))[:, None]
+        required = np.isfinite(scale)
+        yield required, np.exp(np.minimum(promise.epsilon * np.where(required, scale, 1.0), LARGEST_ALPHA))[:, None]
 
 
 def calibrate(

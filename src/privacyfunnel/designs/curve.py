@@ -65,8 +65,8 @@ class Curve(ShowsFacts):
     use: Use = field(default_factory=Information)
 
     def _facts(self) -> list[tuple[str, str]]:
-        told = [("promise", self.promise), ("use", self.use.name)]
-        return told + [
+        facts = [("promise", self.promise), ("use", self.use.name)]
+        return facts + [
             (name, ", ".join(f"{p.height:.4g} at ε = {p.epsilon:g}" for p in points if p.height is not None))
             for name, points in self.lines()
         ]

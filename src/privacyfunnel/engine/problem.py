@@ -145,8 +145,8 @@ class Problem:
         room, kept = 1 + SETTINGS.tolerance.constraint, np.ones(len(atoms), dtype=bool)
         one, other = self._evaluate(atoms)
         for more, less, most in ((one, other, self.limits[0]), (other, one, self.limits[1])):
-            asked = np.isfinite(most)
-            kept &= (more[asked] <= room * most[asked, None] * less[asked]).all(axis=0)
+            bounded = np.isfinite(most)
+            kept &= (more[bounded] <= room * most[bounded, None] * less[bounded]).all(axis=0)
         if self.credal_sets is not None:
             one, other = self.credal_sets.evaluate((atoms / self.prior).T)
             kept &= (one <= room * self.exp_epsilon * other).all(axis=0)
@@ -218,10 +218,10 @@ class Problem:
         needed = np.zeros(len(distributions))
         here, there = self._evaluate(self.prior[None, :]), self._evaluate(distributions)
         for one, other in ((0, 1), (1, 0)):
-            asked = np.isfinite(self.limits[one])
-            most = self.limits[one][asked, None]
-            at_prior = np.minimum(here[one][asked] - most * here[other][asked], 0.0)  # above 0 by rounding alone
-            at_end = there[one][asked] - most * there[other][asked]
+            bounded = np.isfinite(self.limits[one])
+            most = self.limits[one][bounded, None]
+            at_prior = np.minimum(here[one][bounded] - most * here[other][bounded], 0.0)  # above 0 by rounding alone
+            at_end = there[one][bounded] - most * there[other][bounded]
             share = np.divide(at_end, at_end - at_prior, out=np.zeros_like(at_end), where=at_end > 0)
             needed = np.maximum(needed, share.max(axis=0, initial=0.0))
         if self.credal_sets is not None:

@@ -135,11 +135,11 @@ def calibrate_groups(
     seen: Mapping[Group, tuple[Observations, FloatArray]],
 ) -> dict[Group, Calibration] | None:
     """For each group, from what it shows and the shares fitted to it; None where the margins do not fit these rows."""
-    told, rows = margins.select_identified(space), sum(observed.rows for observed, _ in seen.values())
-    weights, own, off = {}, {}, told.shares.copy()
+    identified, rows = margins.select_identified(space), sum(observed.rows for observed, _ in seen.values())
+    weights, own, off = {}, {}, identified.shares.copy()
     for group, (observed, p) in seen.items():
         part, mixed = observed.rows / rows, (observed.rows * p + 1) / (observed.rows + p.size)
-        weights[group] = unbiased_weights(model, space, told.functions, mixed)
+        weights[group] = unbiased_weights(model, space, identified.functions, mixed)
         off -= part * (observed.statistics @ weights[group])
         own[group] = part**2 * covariance(model, weights[group], mixed, observed.rows, fixed=True)
     C = np.sum(list(own.values()), axis=0)
@@ -151,7 +151,7 @@ def calibrate_groups(
         return None
     return {
         group: Calibration(
-            told, margins, weights[group], observed.rows / rows, off, inverse, C - own[group], len(seen) == 1
+            identified, margins, weights[group], observed.rows / rows, off, inverse, C - own[group], len(seen) == 1
         )
         for group, (observed, _) in seen.items()
     }

@@ -82,8 +82,8 @@ class ExpectedPrecision:
         worst = self.half_widths[self.worst]
         if format_error(worst) == "exact":
             return f"each {what} of {' × '.join(self.columns)} exact"
-        told = f"each {what} of {' × '.join(self.columns)} within ±{format_points(self.average)} points on average"
-        return f"{told}; worst: {' & '.join(self.labels[self.worst])} {format_error(worst)}"
+        text = f"each {what} of {' × '.join(self.columns)} within ±{format_points(self.average)} points on average"
+        return f"{text}; worst: {' & '.join(self.labels[self.worst])} {format_error(worst)}"
 
 
 def expected_precision(sealed: SealedProtocol, joint: Joint, rows: int, columns: Sequence[str]) -> ExpectedPrecision:
@@ -103,25 +103,25 @@ def expected_precision(sealed: SealedProtocol, joint: Joint, rows: int, columns:
 @cache_with_joint  # of one release: its summary, its JSON and its report all say it
 def expected_precision_by_column(sealed: SealedProtocol, joint: Joint, rows: int) -> tuple[ExpectedPrecision, ...]:
     """The same for every published column by itself, without those that cannot be estimated from in reasonable time."""
-    asked = [(attribute.name,) for attribute in sealed.domain.attributes]
+    tables = [(attribute.name,) for attribute in sealed.domain.attributes]
     if not sealed.mechanism.lists_inputs:
-        return tuple(_weighted_precisions(sealed, joint, rows, asked))
+        return tuple(_weighted_precisions(sealed, joint, rows, tables))
     found: dict[int, ExpectedPrecision] = {}
-    for together in group_tables(sealed, asked):
+    for together in group_tables(sealed, tables):
         with suppress(SizeError):
-            reading = OutputReader.from_protocol(sealed, columns=asked[together[0]])
+            reading = OutputReader.from_protocol(sealed, columns=tables[together[0]])
             found.update(
-                zip(together, _expected_precisions(reading, joint, rows, [asked[i] for i in together]), strict=True)
+                zip(together, _expected_precisions(reading, joint, rows, [tables[i] for i in together]), strict=True)
             )
     return tuple(found[i] for i in sorted(found))
 
 
 def _weighted_precisions(
-    sealed: SealedProtocol, joint: Joint, rows: int, asked: Sequence[tuple[str, ...]]
+    sealed: SealedProtocol, joint: Joint, rows: int, tables: Sequence[tuple[str, ...]]
 ) -> list[ExpectedPrecision]:
     """Of real or synthetic records, from a trial draw."""
     z, found = NormalDist().inv_cdf((1 + LEVEL) / 2), []
-    for columns, (cells, truth) in zip(asked, expect_cells(sealed, joint, rows, asked), strict=True):
+    for columns, (cells, truth) in zip(tables, expect_cells(sealed, joint, rows, tables), strict=True):
         half = np.array([z * (cell.standard_error or 0.0) for cell in cells])
         found.append(ExpectedPrecision(columns, tuple(cell.labels for cell in cells), truth, half))
     return found
@@ -136,12 +136,12 @@ def _precision(model: ChannelModel, p: FloatArray, tables: Sequence[Cells]) -> l
 
 
 def _expected_precisions(
-    reading: OutputReader, joint: Joint, rows: int, asked: Sequence[tuple[str, ...]]
+    reading: OutputReader, joint: Joint, rows: int, requested: Sequence[tuple[str, ...]]
 ) -> list[ExpectedPrecision]:
     """Several tables from one look at the channel."""
     p, z, found = _shares(reading, joint), NormalDist().inv_cdf((1 + LEVEL) / 2), []
-    tables = [reading.cells(columns) for columns in asked]
-    for columns, cells, near in zip(asked, tables, _precision(reading.model, p, tables), strict=True):
+    tables = [reading.cells(columns) for columns in requested]
+    for columns, cells, near in zip(requested, tables, _precision(reading.model, p, tables), strict=True):
         theta, off = cells.sums(p), z * np.sqrt(near.variance / rows)
         low, high = np.maximum(theta - off, near.least), np.minimum(theta + off, near.most)
         found.append(
@@ -224,7 +224,7 @@ class Consequence:
             "epsilon": self.promise.epsilon,
             "belief": prior,
             "becomes": self.belief_range(prior),
-            "shares_within": [told.to_dict() for told in self.shares],
+            "shares_within": [share.to_dict() for share in self.shares],
             "unknown": self.unknown,
         }
 

@@ -83,8 +83,8 @@ def unbiased_variances(model: ChannelModel, p: FloatArray, tables: Sequence[Matr
 def information(model: ChannelModel, p: FloatArray) -> FloatArray:
     """√p J √p: what one row tells of the shares."""
     root, second = np.sqrt(p), model.second_moment(p)
-    told = np.divide(1.0, np.sqrt(second), out=np.zeros_like(second), where=second > 0)
-    scaled = sparsify(model.means) * root[:, None] * told
+    scale = np.divide(1.0, np.sqrt(second), out=np.zeros_like(second), where=second > 0)
+    scaled = sparsify(model.means) * root[:, None] * scale
     return np.asarray(dense(scaled @ scaled.T))
 
 

@@ -125,7 +125,7 @@ class LinearEstimator:
     observed: Observations
     noisy: NoisyShares | None
     p: FloatArray  # the reference, and D
-    told: FloatArray  # s
+    explained: FloatArray  # s
     basis: FloatArray  # U
     values: FloatArray  # and of the sum
     vectors: FloatArray
@@ -149,21 +149,21 @@ class LinearEstimator:
         second, root = model.second_moment(p), np.sqrt(p)
         inverse = np.divide(1.0, second, out=np.zeros_like(second), where=second > 0)
         scaled = dense(model.means * root[:, None] * np.sqrt(inverse))
-        told, basis = np.linalg.eigh(scaled @ scaled.T)
-        told = np.clip(told, 0.0, ALL)
-        values, vectors = rows * told / (1 - told), basis
+        explained, basis = np.linalg.eigh(scaled @ scaled.T)
+        explained = np.clip(explained, 0.0, ALL)
+        values, vectors = rows * explained / (1 - explained), basis
         if noisy is not None:
             both = (basis * values) @ basis.T
             both[np.diag_indices_from(both)] += p / noisy.variance
             values, vectors = np.linalg.eigh(both)
-        return cls(model, observed, noisy, p, told, basis, np.maximum(values, 0.0), vectors, inverse)
+        return cls(model, observed, noisy, p, explained, basis, np.maximum(values, 0.0), vectors, inverse)
 
     def weights(self, functions: FloatArray, tau: float) -> tuple[FloatArray, FloatArray, FloatArray]:
         """g (k × r), f and d (a × r) of functions a × r."""
         root = np.sqrt(self.p)[:, None]
         inside = (self.vectors.T @ (root * functions)) / (self.values + tau)[:, None]
         lam = root * (self.vectors @ inside)
-        lifted = root * (self.basis @ ((self.basis.T @ (lam / root)) / (1 - self.told)[:, None]))
+        lifted = root * (self.basis @ ((self.basis.T @ (lam / root)) / (1 - self.explained)[:, None]))
         right = self.observed.rows * (self.model.means.T @ lifted)
         g = self.inverse[:, None] * right
         f = np.zeros_like(lam) if self.noisy is None else lam / self.noisy.variance[:, None]
@@ -219,13 +219,13 @@ class LinearEstimator:
         rows, p = self.observed.rows, self.p
         off = self.observed.statistics - self.noisy.shares @ self.model.means
         root = np.sqrt(p)
-        told = root * (self.model.means @ (self.inverse * off))
-        S = (self.basis * self.told) @ self.basis.T
-        within = (self.basis * (self.told * (1 - self.told))) @ self.basis.T
+        scores = root * (self.model.means @ (self.inverse * off))
+        S = (self.basis * self.explained) @ self.basis.T
+        within = (self.basis * (self.explained * (1 - self.explained))) @ self.basis.T
         around = within / rows + (S * (self.noisy.variance / p)) @ S
         values, vectors = np.linalg.eigh((around + around.T) / 2)
         kept = values > 1e-9 * values[-1]
-        surprise = float(((vectors[:, kept].T @ told) ** 2 / values[kept]).sum())
+        surprise = float(((vectors[:, kept].T @ scores) ** 2 / values[kept]).sum())
         return bool(surprise <= special.chdtri(int(kept.sum()), FALSE_ALARM))
 
     def _spread(self, functions: FloatArray, g: FloatArray, f: FloatArray, d: FloatArray, *, fixed: bool) -> Spread:

@@ -33,16 +33,16 @@ def estimate_many_shares(
     unbiased: Weights, observed: Observations, cells: Cells, settings: EstimationSettings
 ) -> tuple[Shares, BoolArray]:
     """The shares of cells in the table or in a population, and which are identified; the others are only bounded."""
-    fixed, told = settings.fixed, unbiased.estimate(cells, observed, fixed=settings.fixed)
-    share = told.share
-    lower, upper = interval(told.share, Spread(told.variance, told.slope), settings.level)
-    lower, upper = settle_interval(lower, upper, told.share, told.ranges, observed.rows, settings)
+    fixed, estimates = settings.fixed, unbiased.estimate(cells, observed, fixed=settings.fixed)
+    share = estimates.share
+    lower, upper = interval(estimates.share, Spread(estimates.variance, estimates.slope), settings.level)
+    lower, upper = settle_interval(lower, upper, estimates.share, estimates.ranges, observed.rows, settings)
     inside = np.clip(share, 0.0, 1.0)
-    lower = np.where(told.identified, np.minimum(lower, inside), 0.0)
-    upper = np.where(told.identified, np.maximum(upper, inside), 1.0)
+    lower = np.where(estimates.identified, np.minimum(lower, inside), 0.0)
+    upper = np.where(estimates.identified, np.maximum(upper, inside), 1.0)
     if fixed:
-        lower, upper = np.clip(lower, told.least, told.most), np.clip(upper, told.least, told.most)
-    return Shares(share, np.sqrt(told.variance), lower, upper, True), told.identified
+        lower, upper = np.clip(lower, estimates.least, estimates.most), np.clip(upper, estimates.least, estimates.most)
+    return Shares(share, np.sqrt(estimates.variance), lower, upper, True), estimates.identified
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,8 +80,8 @@ class Weights:
         functions, r = cells.functions, len(cells.labels)
         share, variance, slope, ranges, identified = *np.zeros((4, r)), np.zeros(r, dtype=np.bool_)
         for some in self._pieces(r):
-            g, told = self.solve(dense(functions[:, some]))
-            mine, g = some[told], g[:, told]
+            g, solved = self.solve(dense(functions[:, some]))
+            mine, g = some[solved], g[:, solved]
             around = spread(self.model, g, self.p, observed.rows, fixed=fixed)
             variance[mine], slope[mine] = around.variance, around.slope
             share[mine], ranges[mine], identified[mine] = (

@@ -173,13 +173,13 @@ class WeightedTable(TableWrapper):
         import polars as pl
 
         for rows in self.table.batches(columns):
-            told = select_columns(rows, [self.weights]).to_series().cast(pl.Float64, strict=False)
-            if told.null_count() or not told.is_finite().all() or (told < 0).any():
+            weights = select_columns(rows, [self.weights]).to_series().cast(pl.Float64, strict=False)
+            if weights.null_count() or not weights.is_finite().all() or (weights < 0).any():
                 raise ColumnError(
                     f"weights must be numbers of at least 0 in every row; '{self.weights}' has others. Name another "
                     "column, or leave rows out."
                 )
-            yield rows.with_columns(told)
+            yield rows.with_columns(weights)
 
 
 def load_sealed(protocol: SealedProtocol | str | Path) -> SealedProtocol:

@@ -67,9 +67,9 @@ class Regression(ShowsFacts):
 
     def _facts(self) -> list[tuple[str, str]]:
         whose = "in the original table" if self.target == "table" else "in the population"
-        told = [(name, f"{q.value:.4g} ({q.lower:.4g} to {q.upper:.4g})") for name, q in self.terms.items()]
+        facts = [(name, f"{q.value:.4g} ({q.lower:.4g} to {q.upper:.4g})") for name, q in self.terms.items()]
         head = ("outcome", f"{self.outcome}, {self.family}, {whose}, {self.rows:,} rows, {100 * self.level:g} %")
-        return [head, *((f"{name} ", said) for name, said in told), *(("note", note) for note in self.notes)]
+        return [head, *((f"{name} ", text) for name, text in facts), *(("note", note) for note in self.notes)]
 
     def to_frame(self) -> Any:
         """A line per term: estimate, standard error, interval; a frame of the kind that was given."""
@@ -153,9 +153,9 @@ def regress(
     half = NormalDist().inv_cdf((1 + level) / 2)
     error = np.sqrt(np.maximum(np.diag(covariance), 0.0))
     found = zip(terms, beta.tolist(), error.tolist(), strict=True)
-    told = {term: Quantity(value, se, value - half * se, value + half * se) for term, value, se in found}
+    estimates = {term: Quantity(value, se, value - half * se, value + half * se) for term, value, se in found}
     named = outcome if label is None else f"{outcome}={label}"
-    return Regression(named, family, target, level, sums.rows, told, covariance, notes, frame_kind(frame))
+    return Regression(named, family, target, level, sums.rows, estimates, covariance, notes, frame_kind(frame))
 
 
 def parse_formula(formula: str) -> tuple[str, str | None, list[str]]:
@@ -221,8 +221,8 @@ class _Numbers:
     present: BoolArray  # of the lines
 
     def are_numbers(self, entries: pl.Series, name: str) -> bool:
-        told = entries.filter(self.present).cast(pl.Float64, strict=False)
-        return name in self.scores or not told.has_nulls()
+        numbers = entries.filter(self.present).cast(pl.Float64, strict=False)
+        return name in self.scores or not numbers.has_nulls()
 
     def read(self, entries: pl.Series, name: str) -> FloatArray:
         given, found = self.scores.get(name), entries
@@ -287,8 +287,8 @@ def _read_sums(
     if kept:
         return _KeptSums.from_table(reading, frame, kept), ()
     seen = reading.observe(frame)
-    noisy, said = check_noisy(NoisyShares.from_reader(reading) if shares else None, seen, settings, reading.model)
-    return ListedSums(LinearEstimator.from_observed(reading.model, seen[()], noisy), _lines(reading)), tuple(said)
+    noisy, notes = check_noisy(NoisyShares.from_reader(reading) if shares else None, seen, settings, reading.model)
+    return ListedSums(LinearEstimator.from_observed(reading.model, seen[()], noisy), _lines(reading)), tuple(notes)
 
 
 def _lines(reading: OutputReader) -> pl.DataFrame:

@@ -103,10 +103,10 @@ class ShareTable:
         return "\n".join([head, *lines, *([f"    and {more:,} more"] if more > 0 else [])])
 
     def _repr_html_(self) -> str:
-        told = [("rows", f"{self.rows:,}"), *(("note", note) for note in self.notes)]
+        facts = [("rows", f"{self.rows:,}"), *(("note", note) for note in self.notes)]
         rows = [[*cell.labels, _format_cell(cell)] for cell in self.cells]
         bars = [cell.upper if cell.share is None else cell.share for cell in self.cells]
-        head = facts_html(f"Shares of {' & '.join(self.columns)}{_format_group(self)}", told)
+        head = facts_html(f"Shares of {' & '.join(self.columns)}{_format_group(self)}", facts)
         return head + table_html([*self.columns, "share"], rows, bars)
 
     def cell(self, *labels: str) -> Cell:
@@ -300,8 +300,8 @@ class Estimates:
 
         Values of several columns stand together, joined by ` & `; those of a group in a column of their own.
         """
-        told = [(name, {"share": c.share, "from": c.lower, "to": c.upper}) for name, _, c in self._named_cells()]
-        return self._list_lines(told, ("share", "from", "to"))
+        rows = [(name, {"share": c.share, "from": c.lower, "to": c.upper}) for name, _, c in self._named_cells()]
+        return self._list_lines(rows, ("share", "from", "to"))
 
     def _named_cells(self) -> Iterator[tuple[dict[str, str], Any, Cell]]:
         """Every cell with its names, and with what tells it from others."""
@@ -310,10 +310,10 @@ class Estimates:
                 names = {"column": " & ".join(table.columns), "value": " & ".join(cell.labels)}
                 yield {**dict(table.group), **names}, (table.group, table.columns, cell.labels), cell
 
-    def _list_lines(self, told: list[tuple[dict[str, str], dict[str, float | None]]], numbers: Sequence[str]) -> Any:
+    def _list_lines(self, rows: list[tuple[dict[str, str], dict[str, float | None]]], numbers: Sequence[str]) -> Any:
         groups = list(dict.fromkeys(name for table in self.tables for name, _ in table.group))
         text = dict.fromkeys([*groups, "column", "value"], pl.String)
-        lines = [{**names, **values} for names, values in told]
+        lines = [{**names, **values} for names, values in rows]
         return convert_rows(pl.DataFrame(lines, schema={**text, **dict.fromkeys(numbers, pl.Float64)}), self.kind)
 
     def changes_since(self, before: Estimates) -> Any:
@@ -322,7 +322,7 @@ class Estimates:
         Both tables were drawn independently. Where unchanged people were drawn alike, intervals are wider than needed.
         """
         z = NormalDist().inv_cdf((1 + self.level) / 2)
-        known, told = {key: cell for _, key, cell in before._named_cells()}, []
+        known, changed = {key: cell for _, key, cell in before._named_cells()}, []
         for names, key, cell in self._named_cells():
             old = known.get(key)
             line: dict[str, float | None] = {"before": None if old is None else old.share, "now": cell.share}
@@ -330,8 +330,8 @@ class Estimates:
                 change = cell.share - old.share
                 half = z * math.hypot(old.standard_error or 0.0, cell.standard_error or 0.0)
                 line |= {"change": change, "from": change - half, "to": change + half}
-            told.append((names, line))
-        return self._list_lines(told, CHANGES)
+            changed.append((names, line))
+        return self._list_lines(changed, CHANGES)
 
     def to_pandas(self) -> Any:
         """`to_frame` for pandas."""
@@ -357,8 +357,8 @@ class Estimates:
                 count = None if cell.share is None else cell.share * table.rows
                 numbers.append((cell.share, cell.standard_error, cell.lower, cell.upper, count, table.rows))
         kinds = {unique_label(name, columns): pl.Int64 if name == "rows" else pl.Float64 for name in NUMBERS}
-        told = pl.DataFrame(numbers, schema=kinds, orient="row")
-        return convert_rows(pl.DataFrame(text, schema=dict.fromkeys(columns, pl.String)).hstack(told), self.kind)
+        frame = pl.DataFrame(numbers, schema=kinds, orient="row")
+        return convert_rows(pl.DataFrame(text, schema=dict.fromkeys(columns, pl.String)).hstack(frame), self.kind)
 
 
 def _is_number(label: str) -> bool:

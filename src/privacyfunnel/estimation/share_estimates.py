@@ -137,15 +137,15 @@ class Fit:
         r = functions.shape[1]
         share, error, lower, upper = np.zeros(r), np.zeros(r), np.zeros(r), np.zeros(r)
         fits = True
-        told, untold = np.flatnonzero(identified), np.flatnonzero(~identified)
-        if len(told):
-            share[told], error[told], lower[told], upper[told] = self._estimate_identified(functions[:, told])
-        if len(untold):
-            found = share_bounds(self.model, self.observed, functions[:, untold], self.settings.level)
-            lower[untold], upper[untold], fits = found.lower, found.upper, found.fits
-            profiled = self._profile_intervals(functions[:, untold], np.full(len(untold), UNTOLD)) if fits else None
+        known, unknown = np.flatnonzero(identified), np.flatnonzero(~identified)
+        if len(known):
+            share[known], error[known], lower[known], upper[known] = self._estimate_identified(functions[:, known])
+        if len(unknown):
+            found = share_bounds(self.model, self.observed, functions[:, unknown], self.settings.level)
+            lower[unknown], upper[unknown], fits = found.lower, found.upper, found.fits
+            profiled = self._profile_intervals(functions[:, unknown], np.full(len(unknown), UNTOLD)) if fits else None
             if profiled is not None:
-                lower[untold], upper[untold] = profiled
+                lower[unknown], upper[unknown] = profiled
         lower, upper = self._clip_to_certain(functions, lower, upper)
         if self.calibration is not None:
             most = self.calibration.all_margins.largest_shares(functions, self.calibration.part)
@@ -161,11 +161,13 @@ class Fit:
 
     def _linear_shares(self, linear: LinearEstimator, functions: FloatArray) -> Shares:
         rows, settings = self.observed.rows, self.settings
-        told = linear.estimate(functions, settings.level, fixed=settings.fixed)
-        lower, upper = settle_interval(told.lower, told.upper, told.share, told.ranges, rows, settings)
+        estimates = linear.estimate(functions, settings.level, fixed=settings.fixed)
+        lower, upper = settle_interval(
+            estimates.lower, estimates.upper, estimates.share, estimates.ranges, rows, settings
+        )
         lower, upper = self._clip_to_certain(functions, np.maximum(lower, 0.0), np.minimum(upper, 1.0))
-        error = np.where(upper - lower <= EXACT, 0.0, told.standard_error)
-        return Shares(np.clip(told.share, lower, upper), error, lower, upper, True, told.from_rows)
+        error = np.where(upper - lower <= EXACT, 0.0, estimates.standard_error)
+        return Shares(np.clip(estimates.share, lower, upper), error, lower, upper, True, estimates.from_rows)
 
     def _estimate_identified(self, functions: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         model, rows, settings = self.model, self.observed.rows, self.settings

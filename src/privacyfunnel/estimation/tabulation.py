@@ -71,18 +71,18 @@ def estimate(
     """
     by = (by,) if isinstance(by, str) else tuple(by)
     sealed, frame = load_published(protocol, frame)
-    asked = _parse_tables(sealed, columns)
+    requested = _parse_tables(sealed, columns)
     if not sealed.mechanism.lists_inputs:
         if weights is not None:
             raise ParameterError("Real or synthetic records have weights of their own. Leave out those of a survey.")
         settings = EstimationSettings("inversion" if method in (None, METHOD) else str(method), level, target)
-        return _estimate_by_weights(sealed, frame, asked, by, settings)
+        return _estimate_by_weights(sealed, frame, requested, by, settings)
     tables: dict[Group, dict[int, ShareTable]] = {}
     too_large: dict[int, SizeError] = {}
     told_of_shares: dict[str, None] = {}
-    for together in group_tables(sealed, asked):
+    for together in group_tables(sealed, requested):
         try:
-            reading = OutputReader.from_protocol(sealed, columns=asked[together[0]], grouped=bool(by))
+            reading = OutputReader.from_protocol(sealed, columns=requested[together[0]], grouped=bool(by))
         except SizeError as error:
             if columns is not None:
                 raise
@@ -98,31 +98,35 @@ def estimate(
         if reading.model.is_large:
             if shares and sealed.shares is not None:
                 told_of_shares["With so many values the exact shares of the protocol file are not used."] = None
-            cells = {i: reading.cells(asked[i]) for i in together}
+            cells = {i: reading.cells(requested[i]) for i in together}
             for group, each in seen.items():
                 named = tuple(zip(by, group, strict=True))
-                singly = {i: _large_table(reading.model, each, settings, named, asked[i], cells[i]) for i in together}
+                singly = {
+                    i: _large_table(reading.model, each, settings, named, requested[i], cells[i]) for i in together
+                }
                 tables.setdefault(group, {}).update(singly)
             continue
         space = RowSpace.from_means(reading.model.means)
-        wanted = {i: _Tabulation.from_reader(reading, space, asked[i]) for i in together}
-        noisy, said = check_noisy(noisy, seen, settings, reading.model)
-        told_of_shares |= said
-        fits, said = calibrate_fits(
+        wanted = {i: _Tabulation.from_reader(reading, space, requested[i]) for i in together}
+        noisy, note = check_noisy(noisy, seen, settings, reading.model)
+        told_of_shares |= note
+        fits, note = calibrate_fits(
             {group: Fit.from_observed(reading.model, space, each, settings, noisy) for group, each in seen.items()},
             exact,
             None if sealed.shares is None else sealed.shares.rows,
         )
-        told_of_shares |= said
+        told_of_shares |= note
         for group, fit in fits.items():
             named = tuple(zip(by, group, strict=True))
             tables.setdefault(group, {}).update({i: wanted[i].table(named, fit) for i in together})
     if not tables:
         raise next(iter(too_large.values()))
-    for told in tables.values():
-        told.update({i: _empty_table(sealed, asked[i], next(iter(told.values())), why) for i, why in too_large.items()})
+    for table in tables.values():
+        table.update(
+            {i: _empty_table(sealed, requested[i], next(iter(table.values())), why) for i, why in too_large.items()}
+        )
     return Estimates(
-        tables=tuple(told[i] for told in tables.values() for i in range(len(asked))),
+        tables=tuple(table[i] for table in tables.values() for i in range(len(requested))),
         level=level,
         target=target,
         notes=(*_general_notes(sealed, grouped=bool(by)), *told_of_shares, *_weights_note(weights)),
@@ -133,21 +137,21 @@ def estimate(
 def _estimate_by_weights(
     sealed: SealedProtocol,
     frame: Any,
-    asked: Sequence[tuple[str, ...]],
+    requested: Sequence[tuple[str, ...]],
     by: tuple[str, ...],
     settings: EstimationSettings,
 ) -> Estimates:
     if settings.method != "inversion":
         raise ParameterError("Real or synthetic records are estimated by weights alone. Leave out the method.")
-    found = estimate_wide(sealed, frame, asked, by, settings.level, fixed=settings.fixed)
+    found = estimate_wide(sealed, frame, requested, by, settings.level, fixed=settings.fixed)
     notes = _general_notes(sealed, grouped=bool(by))
     return Estimates(tuple(found), settings.level, settings.target, notes, frame_kind(frame))
 
 
-def group_tables(sealed: SealedProtocol, asked: Sequence[tuple[str, ...]]) -> list[list[int]]:
+def group_tables(sealed: SealedProtocol, requested: Sequence[tuple[str, ...]]) -> list[list[int]]:
     """The numbers of the tables that one look at the sanitised table serves, those of one look together."""
     looks: dict[tuple[int, ...], list[int]] = {}
-    for i, names in enumerate(asked):
+    for i, names in enumerate(requested):
         looks.setdefault(attribute_cover(sealed, names), []).append(i)
     return list(looks.values())
 
@@ -162,19 +166,21 @@ def _large_table(
 ) -> ShareTable:
     """The shares of thousands of values: by the method asked for where there is a formula, else each by itself."""
     notes = []
-    told, identified = estimate_many_shares(Weights.from_observed(model, seen), seen, cells, settings)
+    fitted, identified = estimate_many_shares(Weights.from_observed(model, seen), seen, cells, settings)
     if settings.method != "inversion":
-        told = replace(told, share=np.clip(told.share, told.lower, told.upper))
+        fitted = replace(fitted, share=np.clip(fitted.share, fitted.lower, fitted.upper))
         notes.append(
             f"{model.inputs:,} values × {model.statistics:,} outputs are many: each share is an unbiased estimate by "
             "itself, and they need not sum to 1; intervals do not use what the others say."
         )
-    untold = int((~identified).sum())
-    if untold:
-        notes.append(f"{untold:,} of {len(cells.labels):,} shares are not identified: they have bounds only.")
+    unidentified = int((~identified).sum())
+    if unidentified:
+        notes.append(f"{unidentified:,} of {len(cells.labels):,} shares are not identified: they have bounds only.")
     if seen.rows < FEW_ROWS:
         notes.append(_few_rows_note(seen.rows))
-    return ShareTable(columns, group, seen.rows, _cells(cells.labels, told, identified), (), tuple(notes), "inversion")
+    return ShareTable(
+        columns, group, seen.rows, _cells(cells.labels, fitted, identified), (), tuple(notes), "inversion"
+    )
 
 
 def _empty_table(sealed: SealedProtocol, columns: tuple[str, ...], other: ShareTable, why: SizeError) -> ShareTable:
@@ -189,10 +195,10 @@ def _parse_tables(sealed: SealedProtocol, columns: Sequence[str | Sequence[str]]
     if columns is None:
         return [(name,) for name in known]
     entries = [columns] if isinstance(columns, str) else columns
-    asked = [(entry,) if isinstance(entry, str) else tuple(entry) for entry in entries]
-    if not all(asked):
+    tables = [(entry,) if isinstance(entry, str) else tuple(entry) for entry in entries]
+    if not all(tables):
         raise ColumnError("a table must be of at least one column; one names none. Name one.")
-    return [validate_columns(names, known, "tabulated") for names in asked]
+    return [validate_columns(names, known, "tabulated") for names in tables]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -248,17 +254,17 @@ class _Tabulation:
 
     def _notes(self, fit: Fit, identified: BoolArray, shares: Shares) -> tuple[str, ...]:
         notes = []
-        untold = int((~identified).sum())
+        unidentified = int((~identified).sum())
         if fit.noisy and shares.from_rows is not None:
             rows, counts = shares.from_rows.mean(), 1 - shares.from_rows.mean()
             notes.append(
                 f"From the rows and from noisy counts in the protocol file, weighed by their variances: on average "
                 f"{format_percent(rows)} from rows, {format_percent(counts)} from counts."
             )
-        if untold:
+        if unidentified:
             notes.append(
-                f"The protocol does not identify {untold} of {len(self.labels)} shares, however many rows there are; "
-                "for these the bounds are what is known."
+                f"The protocol does not identify {unidentified} of {len(self.labels)} shares, however many rows there "
+                "are; for these the bounds are what is known."
             )
             for members in self.identification.sums:
                 notes.append(f"Only the sum of {_format_cells([self.labels[j] for j in members])} is identified.")

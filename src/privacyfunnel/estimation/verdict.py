@@ -82,9 +82,9 @@ def judge(found: DesignResult, real: float | None, spec: ReleaseSpec) -> Verdict
     error = None
     if spec.use is None or use.name in {"statistics", "balanced"}:
         counted = counting_error(sealed, joint, found.rows)
-        asked = set(getattr(use, "columns", ()) or ())
-        told = expected_precision_by_column(sealed, joint, found.rows)
-        shares = [each.average for each in told if not asked or asked & {*each.columns}]
+        columns = set(getattr(use, "columns", ()) or ())
+        precisions = expected_precision_by_column(sealed, joint, found.rows)
+        shares = [each.average for each in precisions if not columns or columns & {*each.columns}]
         errors = [float(np.mean(shares))] if shares else []
         error = min([*errors, *([] if counted is None else [counted.most])], default=None)
     kept = sealed.information / sealed.entropy if sealed.entropy else 1.0
@@ -151,4 +151,4 @@ def _error_of(joint: Joint, rows: int, found: DesignResult, epsilon: float) -> f
         (tried,) = consequences(joint, rows, found.sealed.promise.table_promise, [epsilon], SECONDS)
     except PrivacyFunnelError:
         return None
-    return float(np.mean([told.average for told in tried.shares])) if tried.shares else None
+    return float(np.mean([share.average for share in tried.shares])) if tried.shares else None

@@ -45,7 +45,7 @@ def is_weighted(sealed: SealedProtocol) -> bool:
 def estimate_wide(
     sealed: SealedProtocol,
     frame: Any,
-    asked: Sequence[tuple[str, ...]],
+    requested: Sequence[tuple[str, ...]],
     by: Sequence[str],
     level: float,
     *,
@@ -56,7 +56,7 @@ def estimate_wide(
     for group, codes in read_codes(sealed, frame, by).items():
         release = weigh_codes(sealed, codes, DECOYS)
         named = tuple(zip(by, group, strict=True))
-        tables += [_table(sealed, release, named, columns, level, fixed=fixed) for columns in asked]
+        tables += [_table(sealed, release, named, columns, level, fixed=fixed) for columns in requested]
     return tables
 
 
@@ -86,7 +86,7 @@ def label_records(sealed: SealedProtocol, codes: NDArray[Any]) -> dict[str, pl.S
 
 
 def expect_cells(
-    sealed: SealedProtocol, joint: Joint, rows: int, asked: Sequence[tuple[str, ...]]
+    sealed: SealedProtocol, joint: Joint, rows: int, requested: Sequence[tuple[str, ...]]
 ) -> list[tuple[tuple[Cell, ...], FloatArray]]:
     """The cells of tables as estimated from a trial draw, with standard errors for so many rows; and their true shares.
 
@@ -96,7 +96,7 @@ def expect_cells(
     picked = joint.combos[rng.choice(joint.a, min(rows, TRIAL_ROWS), p=joint.p_x)]
     drawn = sealed.mechanism.draw(picked, KeyStream.from_seed(TRIAL_SEED).rows(0, len(picked)))
     release, found = weigh_codes(sealed, drawn, FILE_DECOYS), []
-    for columns in asked:
+    for columns in requested:
         shape, (of_values,), labels = _cell_numbers(sealed, columns, [joint.combos])
         _, (of_rows, of_decoys), _ = _cell_numbers(sealed, columns, [release.rows.codes, release.decoys.codes])
         truth = np.bincount(of_values, joint.p_x, math.prod(shape)).astype(np.float64)

@@ -100,11 +100,11 @@ class SealedProtocol(ShowsFacts):
     )  # releases before it that its promise covers; its first column is what they published
 
     def _facts(self) -> list[tuple[str, str]]:
-        secret, asked = " & ".join(self.domain.secret_columns), format_number(self.total_epsilon)
+        secret, epsilon = " & ".join(self.domain.secret_columns), format_number(self.total_epsilon)
         beliefs, certified = self.promise.belief_bounds(0.3, self.certified_total), format_epsilon(self.epsilon)
         return [
             ("published", " & ".join(at.name for at in self.domain.attributes)),
-            ("promise", f"{self.promise.name} about {secret}, ε = {asked}, certified {certified}"),
+            ("promise", f"{self.promise.name} about {secret}, ε = {epsilon}, certified {certified}"),
             ("means", f"a belief of 30 % about {secret} may become {format_percent_range(*beliefs)}"),
             ("kept", f"{format_percent(self.information / self.entropy)} of the information"),
         ]

@@ -192,7 +192,7 @@ def compare_groups(
     number = np.full(len(labels) * len(groups), -1)
     number[found] = np.arange(len(found))
     each = number.reshape(len(labels), len(groups))[:, pairs].reshape(-1, 2)
-    asked = (each >= 0).all(axis=1) & _groups_differ(s, of_x[x], groups, pairs, len(labels)).ravel()
+    comparable = (each >= 0).all(axis=1) & _groups_differ(s, of_x[x], groups, pairs, len(labels)).ravel()
     return Comparisons(
         inputs=joint.a * (joint.c if sees_secret else 1),
         event=event.reshape(-1),
@@ -200,10 +200,10 @@ def compare_groups(
         weight=w[cell],
         secrets=groups[found % len(groups)],
         of_class=found // len(groups),
-        pairs=each[asked],
+        pairs=each[comparable],
         known=known,
         known_labels=labels,
-        scales=None if scales is None else np.tile(scales, (len(labels), 1))[asked],
+        scales=None if scales is None else np.tile(scales, (len(labels), 1))[comparable],
     )
 
 

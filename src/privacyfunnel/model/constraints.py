@@ -281,17 +281,17 @@ class LinearConstraints:
         events = np.flatnonzero(kept[self.of_class])
         place, number_of = np.full(len(self.of_class), -1), np.cumsum(kept) - 1
         place[events] = np.arange(len(events))
-        asked = kept[self.of_class[self.pairs[:, 0]]]
+        selected = kept[self.of_class[self.pairs[:, 0]]]
         return LinearConstraints(
             functionals=self.functionals[events][:, inputs] * mass,
-            pairs=place[self.pairs[asked]],
+            pairs=place[self.pairs[selected]],
             secrets=self.secrets[events],
             of_class=number_of[self.of_class[events]],
             members=self.members[kept][:, inputs],
             share=self.share[kept],
             even=self.even[kept],
             side_channel=self.side_channel[kept],
-            scales=None if self.scales is None else self.scales[asked],
+            scales=None if self.scales is None else self.scales[selected],
         )
 
     def group_secrets(self, groups: BoolArray) -> LinearConstraints | None:
@@ -310,8 +310,8 @@ class LinearConstraints:
             kept, pairs = np.eye(g + 1, g, dtype=bool), np.array([[i, g] for i in range(g)])
             kept[g] = True
             if self.scales is not None:  # what holds for each of a group holds for it with the largest of their scales
-                asked = self.secrets[self.pairs[:, 0]]
-                mine = (asked @ groups.T) & (asked.sum(axis=1) == 1)[:, None]
+                masks = self.secrets[self.pairs[:, 0]]
+                mine = (masks @ groups.T) & (masks.sum(axis=1) == 1)[:, None]
                 scales = np.array([self.scales[mine[:, i]].max(axis=0) for i in range(g)])
         elif self.mutual_functionals is not None and every_secret:
             kept, pairs = np.eye(g, dtype=bool), np.stack(np.triu_indices(g, 1), axis=1)

@@ -39,8 +39,8 @@ class DisclosureMeasures:
 
     def to_dict(self) -> dict[str, float]:
         """As other tools name them; k and unique make sense where counts are records."""
-        told = {"k": self.k, "unique": self.unique, "l": self.distinct_secrets}
-        return {**told, "t": float(self.t_closeness), "delta": self.delta_disclosure, "beta": float(self.beta_likeness)}
+        each = {"k": self.k, "unique": self.unique, "l": self.distinct_secrets}
+        return {**each, "t": float(self.t_closeness), "delta": self.delta_disclosure, "beta": float(self.beta_likeness)}
 
 
 def measure_disclosure(counts: IntArray) -> DisclosureMeasures:

@@ -73,14 +73,14 @@ class Joint:
 
     def _repr_html_(self) -> str:
         """The counts as a table, which are the owner's own."""
-        told = [("secret", f"{self.secret_name}, {self.c} values"), ("weight", f"{int(self.weights.sum()):,}")]
-        told += [(at.name, f"{len(at.labels)} values") for at in self.attributes]
+        facts = [("secret", f"{self.secret_name}, {self.c} values"), ("weight", f"{int(self.weights.sum()):,}")]
+        facts += [(at.name, f"{len(at.labels)} values") for at in self.attributes]
         shown = min(self.a, MOST_ROWS)
         header = [self.secret_name, *(" & ".join(value) for value in self.values[:shown])]
         rows = [
             [secret, *map(str, row[:shown])] for secret, row in zip(self.secrets, self.weights.tolist(), strict=True)
         ]
-        return facts_html("Joint", told) + table_html(header, rows)
+        return facts_html("Joint", facts) + table_html(header, rows)
 
     def __post_init__(self) -> None:
         c, a = self.weights.shape

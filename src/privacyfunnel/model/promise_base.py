@@ -154,8 +154,8 @@ class Promise(ABC):
 
     def comparisons(self, joint: Joint, sees_secret: bool) -> Iterator[Comparisons]:
         """The pairs of events that the promise compares, in blocks."""
-        for asked in self.group_pairs(joint.c, joint.m, sees_secret):
-            block = compare_groups(joint, sees_secret, asked.groups, asked.pairs, asked.known, asked.scales)
+        for question in self.group_pairs(joint.c, joint.m, sees_secret):
+            block = compare_groups(joint, sees_secret, question.groups, question.pairs, question.known, question.scales)
             if len(block.pairs):
                 yield block
 

@@ -54,8 +54,8 @@ class RobustPromise(ExtendedPromise, named=False):
     group_pairs = inner("group_pairs")
 
     def share_count(self, joint: Joint, sees_secret: bool = False) -> int:
-        asked = self.promise.group_pairs(joint.c, joint.m, sees_secret)
-        return sum(len(people_classes(joint, each.known)) * len(each.groups) * joint.a for each in asked)
+        questions = self.promise.group_pairs(joint.c, joint.m, sees_secret)
+        return sum(len(people_classes(joint, each.known)) * len(each.groups) * joint.a for each in questions)
 
     def credal_sets(self, joint: Joint, sees_secret: bool = False) -> CredalSets:
         """The boxes around this joint: those of every event that is compared."""
@@ -67,19 +67,19 @@ class RobustPromise(ExtendedPromise, named=False):
         known = self._made.get(id(joint))
         if known is not None and known[0] is joint:
             return known[1]
-        made = [self._boxes(asked, joint) for asked in self.promise.group_pairs(joint.c, joint.m, False)]
+        made = [self._boxes(question, joint) for question in self.promise.group_pairs(joint.c, joint.m, False)]
         found = CredalSets.concatenate(made) if made else empty_credal_sets(joint.a, joint.c)
         self._made[id(joint)] = (joint, found)
         return found
 
-    def _boxes(self, asked: GroupPairs, joint: Joint) -> CredalSets:
-        refuse_scales(asked)
+    def _boxes(self, question: GroupPairs, joint: Joint) -> CredalSets:
+        refuse_scales(question)
         boxes: list[IntArray] = []
         secrets, known, pairs = [], [], []
-        for shared, values in people_classes(joint, asked.known):
+        for shared, values in people_classes(joint, question.known):
             numbers: dict[int, int] = {}
-            for number in np.unique(asked.pairs).tolist():
-                group = asked.groups[number]
+            for number in np.unique(question.pairs).tolist():
+                group = question.groups[number]
                 weights = joint.weights[:, values].astype(object)
                 mine, everybody = weights[group].sum(axis=0), weights.sum(axis=0)
                 if not mine.any():  # nobody of them is in this class
@@ -90,7 +90,7 @@ class RobustPromise(ExtendedPromise, named=False):
                 boxes.append(box)
                 secrets.append(group)
                 known.append(shared)
-            pairs += [(numbers[e], numbers[f]) for e, f in asked.pairs.tolist() if e in numbers and f in numbers]
+            pairs += [(numbers[e], numbers[f]) for e, f in question.pairs.tolist() if e in numbers and f in numbers]
         if not boxes:
             return empty_credal_sets(joint.a, joint.c)
         each = np.array(pairs, dtype=np.int64).reshape(-1, 2)

@@ -66,8 +66,8 @@ class Applied(ShowsFacts, PublishedTable):
 
     def _facts(self) -> list[tuple[str, str]]:
         leak = "not measured: the rows do not carry the secret" if self.measured is None else str(self.measured)
-        told = [("rows", f"{self.rows:,}"), *self.sealed._facts()[:-1]]
-        return [*told, ("unchanged", f"{format_percent(self.unchanged)} of rows"), ("on these", leak)]
+        facts = [("rows", f"{self.rows:,}"), *self.sealed._facts()[:-1]]
+        return [*facts, ("unchanged", f"{format_percent(self.unchanged)} of rows"), ("on these", leak)]
 
     @property
     def kept(self) -> tuple[str, ...]:
@@ -116,8 +116,8 @@ class Applied(ShowsFacts, PublishedTable):
 
     @property
     def _allowed_for(self) -> str:
-        asked = self.spec.allowed_epsilon is not None
-        return "asked for these rows" if asked else f"promised {self.certified_for}"
+        allowed = self.spec.allowed_epsilon is not None
+        return "asked for these rows" if allowed else f"promised {self.certified_for}"
 
     @property
     def notice(self) -> str:
@@ -138,41 +138,43 @@ class Applied(ShowsFacts, PublishedTable):
         """What nobody should read into it, a sentence each."""
         promise, secret = self.sealed.promise, self.sealed.secret_text
         people = promise.population
-        said = []
+        sentences = []
         if not self.sealed.for_publication or self.spec.seed is not None:
-            said.append("This draw came from a seed, which someone may guess: it is NOT FOR PUBLICATION.")
+            sentences.append("This draw came from a seed, which someone may guess: it is NOT FOR PUBLICATION.")
         if self.notice:
-            said.append(self.notice)
+            sentences.append(self.notice)
         elif self.measured is not None and people is None:
-            said.append("The promise holds on these rows, by exact arithmetic, and was certified for no later ones.")
+            sentences.append(
+                "The promise holds on these rows, by exact arithmetic, and was certified for no later ones."
+            )
         elif self.sealed.model is not None:
-            said.append(model_scope_statement(self.sealed))
+            sentences.append(model_scope_statement(self.sealed))
         elif people is None:
-            said.append(
+            sentences.append(
                 "The promise was certified for the table that the protocol was designed on. If "
                 f"{secret} depends otherwise on what is published in these rows, they may leak more about it."
             )
         else:
-            said.append(
+            sentences.append(
                 "The promise holds for the people whom the table of the design was an independent sample of, with "
                 f"{100 * people.confidence:g} % confidence: for these rows if they are of the same people."
             )
         if self.strangers.rows and self.spec.unknown == BLUR:
-            said.append(f"{self.strangers.rows:,} rows have values that are not in the protocol: {self.blurred}.")
+            sentences.append(f"{self.strangers.rows:,} rows have values that are not in the protocol: {self.blurred}.")
         if self.strangers.rows and self.spec.unknown == DROP and self.measured is None:
-            said.append(f"Whose row is missing can be seen, and may reveal {secret}: this was not measured.")
-        said += kept_column_statements(
+            sentences.append(f"Whose row is missing can be seen, and may reveal {secret}: this was not measured.")
+        sentences += kept_column_statements(
             self.kept, self.kept_columns, secret, order=self.kept_order, judged=self.kept_judged
         )
         if self.beside:
-            said.append(f"Not passed on, for it may hold the secret or names: {', '.join(self.beside)}.")
+            sentences.append(f"Not passed on, for it may hold the secret or names: {', '.join(self.beside)}.")
         twice = (
             "Whoever is in several releases and changed in between is published in independent draws"
             if self.spec.key_file is not None
             else "Whoever is in several releases is published in independent draws"
         )
-        said.append(f"{twice}: together they can give away more than their ε added.")
-        return tuple(said)
+        sentences.append(f"{twice}: together they can give away more than their ε added.")
+        return tuple(sentences)
 
 
 def apply(
@@ -282,23 +284,23 @@ def _bind(table: Table, sealed: SealedProtocol, spec: ReleaseSpec) -> BoundTable
 
     spec.refuse_used((*(at.name for at in sealed.domain.attributes), *sealed.domain.secret_columns))
     ids = make_row_ids(spec.row_id, table.columns)
-    met = BoundTable.bind(table, sealed, bins=spec.bin_rules, merges=spec.merges, keep=spec.read_columns, ids=ids)
-    if met.encoding.unknown_rows.rows and spec.unknown == ERROR:
+    bound = BoundTable.bind(table, sealed, bins=spec.bin_rules, merges=spec.merges, keep=spec.read_columns, ids=ids)
+    if bound.encoding.unknown_rows.rows and spec.unknown == ERROR:
         raise unknown_rows_error(
-            met.encoding.unknown_rows, met.encoding.rows, sealed.mechanism.anything_else is not None
+            bound.encoding.unknown_rows, bound.encoding.rows, sealed.mechanism.anything_else is not None
         )
-    if met.encoding.rows == met.encoding.unknown_rows.rows:
+    if bound.encoding.rows == bound.encoding.unknown_rows.rows:
         raise TableError(
-            f"{table.name} must hold rows that the protocol knows; it knows none of {met.encoding.rows:,}. Name the "
+            f"{table.name} must hold rows that the protocol knows; it knows none of {bound.encoding.rows:,}. Name the "
             "table that the protocol was made for, or one like it."
         )
-    return met
+    return bound
 
 
-def measure_drift(met: BoundTable, spec: ReleaseSpec) -> TableLeak | None:
+def measure_drift(bound: BoundTable, spec: ReleaseSpec) -> TableLeak | None:
     """What is published of these rows leaks; refused beyond the promise, unless the owner accepts that."""
-    found = met.measure_leak(spec.judged_columns, spec.unknown, spec.allowed_epsilon)
-    refuse_drift(found, met.sealed, spec, met.unmeasured)
+    found = bound.measure_leak(spec.judged_columns, spec.unknown, spec.allowed_epsilon)
+    refuse_drift(found, bound.sealed, spec, bound.unmeasured)
     return found
 
 
@@ -344,19 +346,19 @@ def unknown_rows_error(found: UnknownRows, rows: int, answered: bool = False) ->
 
 def _make_applied(outgoing: RowSampler, table: Any, measured: TableLeak | None) -> Applied:
     """What was done, once all rows were drawn."""
-    met, spec = outgoing.bound_table, outgoing.spec
-    used = {*(at.name for at in met.sealed.domain.attributes), *met.sealed.domain.secret_columns, *spec.keep}
+    bound, spec = outgoing.bound_table, outgoing.spec
+    used = {*(at.name for at in bound.sealed.domain.attributes), *bound.sealed.domain.secret_columns, *spec.keep}
     return Applied(
         table=table,
-        sealed=met.sealed,
+        sealed=bound.sealed,
         rows=outgoing.rows,
         spec=spec,
-        strangers=met.encoding.unknown_rows,
+        strangers=bound.encoding.unknown_rows,
         unchanged=outgoing.unchanged_share,
-        dropped=tuple(name for name in met.encoding.table.columns if name not in used),
+        dropped=tuple(name for name in bound.encoding.table.columns if name not in used),
         measured=measured,
-        unmeasured=met.unmeasured or (MODEL_PROMISE if met.sealed.model is not None and met.has_secret else ""),
-        drift=met.measure_columns(),
+        unmeasured=bound.unmeasured or (MODEL_PROMISE if bound.sealed.model is not None and bound.has_secret else ""),
+        drift=bound.measure_columns(),
         order_tells=outgoing.measure_row_order(),
         kept_columns=outgoing.kept_columns(),
     )

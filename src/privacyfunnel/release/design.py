@@ -95,8 +95,8 @@ class DesignResult:
         if worth.bound is None or self.options.as_values:
             return None
         missing = abs(worth.bound - worth.value)
-        asked = worth.use.tolerance(self.options.effort.gap, worth.value)
-        return missing if missing > asked + ROUNDING * (1 + abs(worth.bound)) else None
+        tolerance = worth.use.tolerance(self.options.effort.gap, worth.value)
+        return missing if missing > tolerance + ROUNDING * (1 + abs(worth.bound)) else None
 
     @property
     def not_promised(self) -> tuple[str, ...]:
@@ -265,7 +265,7 @@ def design_from_counts(
     Where columns are `kept` beside what is published, the promise is about both together. `before_noise` is called
     before each draw of noise for the counts, and may refuse it.
     """
-    asked = spec.options(progress)
+    request = spec.options(progress)
     begun, counted = time.monotonic(), contingency
     why_not, alone = "", None
     fitted: FittedModel | FittedWideModel | None = None
@@ -273,22 +273,22 @@ def design_from_counts(
     if spec.publishes_model and is_wide(spec):
         fitted = fit_wide(contingency, spec, before_noise)
         contingency, joint = fitted.contingency, fitted.joint
-        found, wide = _run_wide(fitted, asked)
+        found, wide = _run_wide(fitted, request)
     elif spec.publishes_model:  # from here on nothing of the table is looked at but the model
         with _neighbours_advised(contingency, spec):
             fitted = fit_model(contingency, spec, before_noise)
             contingency, joint = fitted.contingency, fitted.joint
-            asked = replace(asked, orders=_named_orders(asked.orders, joint))
-            found = run_method(spec, joint, fitted.promise, asked)
+            request = replace(request, orders=_named_orders(request.orders, joint))
+            found = run_method(spec, joint, fitted.promise, request)
     elif spec.is_private_design:  # from here on nothing of the table is looked at but noisy counts
         joint, promise = fit_population(contingency, spec, before_noise)
-        found = run_method(spec, joint, promise, asked)
+        found = run_method(spec, joint, promise, request)
     elif not spec.population_if_possible:
         joint = check_joint(contingency)
-        found = run_method(spec, joint, spec.promise_for(joint), asked, kept)
+        found = run_method(spec, joint, spec.promise_for(joint), request, kept)
     else:
         joint = check_joint(contingency)
-        found, why_not = _design_for_population(spec, joint, asked, kept)
+        found, why_not = _design_for_population(spec, joint, request, kept)
         if not why_not:
             alone = rows_only_worth(found.choice.method, joint, spec.promise_value, found.options)
     choice, options, sealed = found.choice, found.options, found.sealed

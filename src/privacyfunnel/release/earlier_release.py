@@ -146,9 +146,9 @@ class EarlierRelease:
         secret: Any = list(columns) if len(columns) == 1 else sizes if promise.by_column else [list(columns)]
         kind = promise.parameters.get("promise", promise.name).lower()
         plain = not promise.parameters or promise.by_column  # a text says all of it
-        asked: dict[str, Any] = {"promise": promise.with_epsilon(total), "epsilon": None, "factor": None}
-        asked = {"promise": kind, "epsilon": total, "factor": None} if plain else asked
-        return replace(spec, **asked, secret=secret, publish=self.publish, row_id=spec.row_id or self.row_id)
+        changes: dict[str, Any] = {"promise": promise.with_epsilon(total), "epsilon": None, "factor": None}
+        changes = {"promise": kind, "epsilon": total, "factor": None} if plain else changes
+        return replace(spec, **changes, secret=secret, publish=self.publish, row_id=spec.row_id or self.row_id)
 
     def promise_for(self, total: Promise) -> Promise:
         """What is promised of records, so that all releases together keep that promise with the model."""
@@ -299,11 +299,11 @@ def design_after(
     effort = replace(options.effort, time_limit=limit and limit / len(model.histories), work_limit=work)
 
     def solve(joint: Joint, mine: Promise, spent: float) -> SealedProtocol:
-        asked = spec
+        request = spec
         if spec.use is None and spent > (1 - LITTLE) * promise.epsilon:
-            asked = replace(spec, use=Values())
+            request = replace(spec, use=Values())
         found.append(
-            run_method(asked, joint, mine, replace(options, effort=effort, use=asked.use_value or options.use))
+            run_method(request, joint, mine, replace(options, effort=effort, use=request.use_value or options.use))
         )
         return found[-1].sealed
 
@@ -371,8 +371,8 @@ class LinkedTable(TableWrapper):
         if name not in columns:
             yield from self.table.batches(columns)
             return
-        asked = list(dict.fromkeys([self.row_id, *(column for column in columns if column != name)]))
-        for batch in self.table.batches(asked):
+        needed = list(dict.fromkeys([self.row_id, *(column for column in columns if column != name)]))
+        for batch in self.table.batches(needed):
             ids = id_texts(batch[self.row_id]).alias(ID).to_frame()
             label = ids.join(self.links, on=ID, how="left", maintain_order="left")[name].fill_null(NEW)
             yield batch.with_columns(label).select(columns)

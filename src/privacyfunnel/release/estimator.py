@@ -80,13 +80,13 @@ class Sanitiser:
             raise ColumnError(f"The secret must be a column of X; '{self.secret}' is none of {len(table.columns)}.")
         people, secret = (X, self.secret) if self.secret is not None else add_column(X, s)
         columns = tuple(name for name in table.columns if name != self.secret)
-        asked: dict[str, Any] = {} if self.use is None else {"use": self.use}
+        options: dict[str, Any] = {} if self.use is None else {"use": self.use}
         if self.promise is None:
-            asked["epsilon"] = 1.0 if self.epsilon is None else self.epsilon
+            options["epsilon"] = 1.0 if self.epsilon is None else self.epsilon
         elif self.epsilon is not None:
             raise ParameterError("A promise has an ε of its own; another was given. Drop one of them.")
         else:
-            asked["promise"] = self.promise
+            options["promise"] = self.promise
         self.protocol_: SealedProtocol = design(
             people,
             ReleaseSpec(
@@ -97,7 +97,7 @@ class Sanitiser:
                 as_=self.as_,
                 bins=self.bins,
                 prior=None if self.population else TABLE,
-                **asked,
+                **options,
             ),
         )
         self.feature_names_in_ = np.array(table.columns, dtype=object)
@@ -164,8 +164,8 @@ class Sanitiser:
 
     def __repr__(self) -> str:
         usual = {name: p.default for name, p in inspect.signature(type(self).__init__).parameters.items()}
-        told = {name: value for name, value in self.get_params().items() if value is not usual[name]}
-        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in told.items())})"
+        changed = {name: value for name, value in self.get_params().items() if value is not usual[name]}
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in changed.items())})"
 
     def _repr_html_(self) -> str:
         fitted = self.protocol_._facts() if self.__sklearn_is_fitted__() else [("fitted", "not yet")]

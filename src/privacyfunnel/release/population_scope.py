@@ -44,8 +44,8 @@ def obstacle(spec: ReleaseSpec, joint: Joint) -> str:
 def _cells(promise: Promise, joint: Joint, sees_secret: bool) -> int:
     """How many shares the sets bound, counted until they are too many."""
     cells = 0
-    for asked in promise.group_pairs(joint.c, joint.m, sees_secret):
-        classes = len(np.unique(joint.combos[:, asked.known], axis=0)) if asked.known else 1
+    for question in promise.group_pairs(joint.c, joint.m, sees_secret):
+        classes = len(np.unique(joint.combos[:, question.known], axis=0)) if question.known else 1
         events = 2 * joint.c  # each secret, and the rest of the people
         cells += events * (joint.a * (joint.c if sees_secret else 1) + classes)
         if cells > MOST_CELLS:

@@ -161,11 +161,11 @@ class Destination:
         with atomic_file(self.path, force=self.force) as beside:
             yield beside.parent
             staged = beside.with_name(notice.name)
-            said = staged.read_bytes() if staged.exists() else b""
-            if said:
-                with atomic_file(notice, force=self.force) as told:
-                    told.write_bytes(said)
-        if self.force and not said:
+            content = staged.read_bytes() if staged.exists() else b""
+            if content:
+                with atomic_file(notice, force=self.force) as file:
+                    file.write_bytes(content)
+        if self.force and not content:
             notice.unlink(missing_ok=True)
 
 

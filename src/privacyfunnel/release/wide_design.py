@@ -78,9 +78,14 @@ def is_wide(spec: ReleaseSpec) -> bool:
     if spec.domain is None and len(spec.publish) <= MOST_LISTED_COLUMNS:
         return False
     options = spec.options()
-    asked = spec.average is not None or spec.merge_rare is not None
+    needs_list = spec.average is not None or spec.merge_rare is not None
     other_use = not isinstance(options.use, Information | Statistics)
-    if asked or other_use or spec.promise_value.guards_known_attributes or spec.promise_value.components is not None:
+    if (
+        needs_list
+        or other_use
+        or spec.promise_value.guards_known_attributes
+        or spec.promise_value.components is not None
+    ):
         return False
     if spec.domain_file is None:
         return True
@@ -234,16 +239,16 @@ def seal_wide(fitted: FittedWideModel) -> tuple[SealedProtocol, WideDesign]:
     """The mechanism for a tree, its slacks proved, and what it keeps."""
     tree = reveal_known(fitted.model.tree, fitted.promise)
     found = design_real_or_synthetic(tree, fitted.promise, impossible=fitted.impossible)
-    told = measure_information(found.mechanism)
+    information = measure_information(found.mechanism)
     attributes = fitted.model.tree.attributes
     sealed = SealedProtocol(
         mechanism=found.mechanism,
         promise=fitted.promise,
         epsilon=fitted.promise.epsilon,
         domain=Domain(attributes, np.zeros((0, len(attributes)), dtype=np.int64), fitted.contingency.secret.columns),
-        information=told.information,
-        information_error=told.error,
-        entropy=told.entropy,
+        information=information.information,
+        information_error=information.error,
+        entropy=information.entropy,
         model=fitted.model,
     )
     return sealed, found

@@ -226,8 +226,8 @@ def _change(column: Attribute, p_vy: FloatArray, names: Sequence[str], codes: Se
         if p_v.any()
     ]
     shown.sort(key=lambda each: -each.share)
-    told = any(v is not None for v in value)
-    return Change(column, own if told else None, certain, tuple(shown), bool(codes))
+    identified = any(v is not None for v in value)
+    return Change(column, own if identified else None, certain, tuple(shown), bool(codes))
 
 
 def change_bars(change: Change, orders: Orders = ()) -> BarChart:

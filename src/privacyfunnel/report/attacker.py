@@ -218,18 +218,18 @@ def people_sentences(found: Linkage, secret: str, columns: str) -> list[str]:
         alone = f"{found.unique:,} of {found.rows:,} people ({share}) have values of {columns} that nobody else has."
     else:
         alone = f"Nobody has values of {columns} that are theirs alone: at least {found.smallest:,} people share each."
-    said = [alone]
+    sentences = [alone]
     if found.found is not None and found.found_most is not None:
         average, most = (format_percent(share, up=True) for share in (found.found, found.found_most))
-        said.append(
+        sentences.append(
             f"Somebody who knows a person's {columns}, and that they are in the table, picks out that person's record "
             f"in about {average} of cases, and in about {most} for whoever is found most easily."
         )
-    said.append(
+    sentences.append(
         f"Who is in the table is not protected, nor is {columns}. What a record tells about {secret} is limited, for "
         "those whom the first table of this page names."
     )
-    return said
+    return sentences
 
 
 def annex_rows(found: Linkage, secret: str, columns: str, factor: str, believer: str) -> list[tuple[str, str]]:

@@ -70,12 +70,12 @@ def _panel(axes: Axes, table: ShareTable, cells: Sequence[Cell], level: float, t
     places = np.arange(len(cells))[::-1]
     middle = np.array([(c.lower + c.upper) / 2 if c.share is None else c.share for c in cells])
     reach = np.array([[max(m - c.lower, 0), max(c.upper - m, 0)] for m, c in zip(middle, cells, strict=True)]).T
-    told = np.array([cell.identified for cell in cells])
+    identified = np.array([cell.identified for cell in cells])
     if truth is not None:
         axes.barh(places, [truth.get(cell.labels, 0.0) for cell in cells], height=0.7, color=ORIGINAL, label="original")
     for which, mark, colour, width, name in (
-        (told, "o", ESTIMATED, 1.3, f"estimated, {100 * level:g} % interval"),
-        (~told, "none", BOUNDED, 2.6, "not identified: bounds"),
+        (identified, "o", ESTIMATED, 1.3, f"estimated, {100 * level:g} % interval"),
+        (~identified, "none", BOUNDED, 2.6, "not identified: bounds"),
     ):
         if which.any():
             axes.errorbar(

@@ -45,7 +45,7 @@ def summary_lines(release: Release) -> list[Line]:
     tried = [("Tried", "nothing was drawn, written or recorded; these lines say what the release would be")]
     return [
         *(tried if release.spec.try_ else []),
-        *(("Again", said) for said in (() if book is None else book.statements)),
+        *(("Again", statement) for statement in (() if book is None else book.statements)),
         ("Published", file_text(release)),
         ("Stays here", owner_text(release)),
         ("Protects", protection_text(sealed, release.joint, average_only=release.average_only)),
@@ -101,8 +101,8 @@ def protection_text(sealed: SealedProtocol, joint: Joint, *, average_only: bool 
     whose = "" if promise.population else f" for whoever {believer(sealed)},"
     if promise.by_column:
         own = "".join(f"; {at}: ×{format_factor(size)}" for at, size in sealed.secret_sizes.items())
-        said = f"{secret}:{whose} no belief about one of them changes by more than ×{factor}{own}"
-        return f"{said}; of several together nothing is promised; {_neighbours_text(sealed)}"
+        text = f"{secret}:{whose} no belief about one of them changes by more than ×{factor}{own}"
+        return f"{text}; of several together nothing is promised; {_neighbours_text(sealed)}"
     named = [len(group) != 1 for group in sealed.model.groups] if sealed.model is not None else []
     at = int(np.argmax(np.where(named, 0.0, joint.p_s) if len(named) == joint.c and not all(named) else joint.p_s))
     share = float(joint.p_s[at])
@@ -110,14 +110,16 @@ def protection_text(sealed: SealedProtocol, joint: Joint, *, average_only: bool 
     most = format_percent(bounds[1], up=True)
     grows = "no odds change" if promise.for_any_belief else "no guess grows"
     example = f"({joint.secrets[at]}: {format_percent(share)} → at most {most})"
-    said = f"{secret}:{whose} {grows} by more than ×{factor} {example}"
+    text = f"{secret}:{whose} {grows} by more than ×{factor} {example}"
     if bounds == (0.0, 1.0) and promise.meaning:  # nothing follows for a single value alone
         where = "among all records" if sealed.model is None else "in the published model"
-        said = promise.meaning.format(secret=secret, factor=factor, where=where).rstrip(".")
+        text = promise.meaning.format(secret=secret, factor=factor, where=where).rstrip(".")
     people = promise.population
     also = "" if sealed.has_noisy_design else "also "
-    whom = "" if people is None else f", {also}for the population, with {format_percent(people.confidence)} confidence"
-    return f"{said}{whom}; {_neighbours_text(sealed)}"
+    audience = (
+        "" if people is None else f", {also}for the population, with {format_percent(people.confidence)} confidence"
+    )
+    return f"{text}{audience}; {_neighbours_text(sealed)}"
 
 
 def _neighbours_text(sealed: SealedProtocol) -> str:
@@ -153,7 +155,7 @@ def accuracy_texts(shares: Sequence[ExpectedPrecision], counted: CountingError |
     """What an analyst gets, and what somebody who counts the file."""
     found = []
     if shares:
-        found.append(f"shares {format_within([told.average for told in shares])} with estimate")
+        found.append(f"shares {format_within([share.average for share in shares])} with estimate")
     else:
         found.append("how near estimate comes is not computed for so many values")
     if counted is not None:
@@ -221,10 +223,10 @@ def _unnamed_values(design: DesignResult) -> list[str]:
     if not design.merged:
         return []
     each = [
-        f"{told.merged:,} of {told.labels:,} values of {told.column} ({format_percent(told.share, up=True)} of rows)"
-        for told in sorted(design.merged, key=lambda told: -told.share)
+        f"{one.merged:,} of {one.labels:,} values of {one.column} ({format_percent(one.share, up=True)} of rows)"
+        for one in sorted(design.merged, key=lambda one: -one.share)
     ]
-    columns = hint("public_labels", ",".join(told.column for told in design.merged))
+    columns = hint("public_labels", ",".join(one.column for one in design.merged))
     more = [f"and in {len(each) - MOST_COLUMNS} more columns"] if len(each) > MOST_COLUMNS else []
     named = ", ".join([*each[:MOST_COLUMNS], *more])
     return [f"rare values were merged: {named}; {columns} names all, if it is known which values there are"]

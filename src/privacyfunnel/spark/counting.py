@@ -91,9 +91,9 @@ def measure_rows(df: Any, sealed: SealedProtocol, spec: ReleaseSpec) -> tuple[Ta
         raise too_many_error(spec.judged_columns)
     if different > MOST_CELLS:
         return None, f"more than {MOST_CELLS:,} combinations of secret, published and kept values are not counted"
-    met, counts = _bind_counts(df, columns, sealed, spec)
+    bound, counts = _bind_counts(df, columns, sealed, spec)
     allowed = None if spec.secret else spec.allowed_epsilon
-    return met.measure_leak(spec.judged_columns, spec.unknown, allowed, counts), met.unmeasured
+    return bound.measure_leak(spec.judged_columns, spec.unknown, allowed, counts), bound.unmeasured
 
 
 def _bind_counts(df: Any, columns: Sequence[str], sealed: SealedProtocol, spec: ReleaseSpec) -> tuple[BoundTable, str]:
@@ -108,8 +108,8 @@ def count_for_ledger(df: Any, sealed: SealedProtocol, spec: ReleaseSpec) -> Cont
     """The rows by secret, where they carry it, and published values, as one machine counts them."""
     columns = (*sealed.domain.secret_columns, *(at.name for at in sealed.domain.attributes))
     plain = replace(spec, keep=())
-    met, counts = _bind_counts(df, [name for name in columns if name in df.columns], sealed, plain)
-    found, listed = met.encoding.contingency, count_records(met.encoding, (), counts)
+    bound, counts = _bind_counts(df, [name for name in columns if name in df.columns], sealed, plain)
+    found, listed = bound.encoding.contingency, count_records(bound.encoding, (), counts)
     (s, x, _), weights = listed.cells[listed.cells[:, 1] >= 0].T, np.zeros_like(found.weights)
     np.add.at(weights, (s, x), listed.weights[listed.cells[:, 1] >= 0])
     return replace(found, weights=weights)

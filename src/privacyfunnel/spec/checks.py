@@ -232,8 +232,8 @@ def check_kept(spec: Spec) -> None:
         ("population", spec.population not in (None, "auto"), "for a population they are not judged"),
         ("average", spec.average is not None, "an average is about what is published alone"),
     )
-    for name, asked, why in others:
-        if asked:
+    for name, requested, why in others:
+        if requested:
             raise ParameterError(
                 f"Kept columns are judged together with what is published, on the counts of the table; {why}. Publish "
                 f"{', '.join(spec.keep)} with {hint('publish')}, leave out {hint('keep')} or {hint(name)}, or keep "

@@ -87,11 +87,11 @@ def leaks_picture(found: TableLeaks) -> Picture:
         factor = math.inf if each.epsilon is None or each.epsilon > 50 else math.exp(each.epsilon)
         colour = (TEAL if each.keeps else RED if math.isinf(factor) else AMBER) if each.chosen else GREY
         end = across(min(factor, MOST_FACTOR)) + (8 if factor > MOST_FACTOR else 0)
-        said = "no bound" if math.isinf(factor) else f"×{format_factor(each.epsilon or 0.0)}"
+        text = "no bound" if math.isinf(factor) else f"×{format_factor(each.epsilon or 0.0)}"
         parts += [
             text_element(left - 5, top + PITCH / 2, shorten(each.column, 20), size=10, anchor="end"),
             rectangle(left, top + 3, max(end - left, 1.5), PITCH - 6, colour),
-            text_element(end + 4, top + PITCH / 2, said, size=9),
+            text_element(end + 4, top + PITCH / 2, text, size=9),
         ]
     endless = sum(1 for each in shown if each.epsilon is not None and math.isinf(each.epsilon))
     return Picture(

@@ -189,8 +189,8 @@ class Studio:
         self._cookie = guard.cookie_name
         return guard
 
-    def render(self, template: str, **said: Any) -> str:
-        return self._environment.get_template(f"{template}.html.jinja").render(**said)
+    def render(self, template: str, **values: Any) -> str:
+        return self._environment.get_template(f"{template}.html.jinja").render(**values)
 
     async def _entry(self, request: Request) -> Response:
         if not self.keys.spend(request.query_params.get("token", "")):
@@ -243,10 +243,10 @@ class Studio:
 
     async def _render_page(self, session: Session, page: StudioPage, sentence: str = "") -> Response:
         try:
-            said = page.show(session)
+            values = page.show(session)
             job = page.work(session)
         except PrivacyFunnelError as error:
-            said, job, sentence = {}, None, sentence or error.sentence
+            values, job, sentence = {}, None, sentence or error.sentence
             lost = True
         else:
             lost = False
@@ -259,7 +259,7 @@ class Studio:
             lost=lost,
             job=job,
             part=None if job is None else self._render_part(session, page, job),
-            **said,
+            **values,
         )
         return HTMLResponse(text, 422 if sentence else 200)
 

@@ -23,11 +23,11 @@ def main(parent: int, file: int) -> None:
     with Connection(file) as line:
         while True:
             try:
-                asked = line.recv()
+                task = line.recv()
             except (EOFError, OSError):
                 return
-            if asked != ENOUGH:  # which came when all was done already
-                line.send(_answer(line, *asked))
+            if task != ENOUGH:  # which came when all was done already
+                line.send(_answer(line, *task))
 
 
 def _answer(line: Connection, task: str, arguments: Any) -> tuple[str, Any]:

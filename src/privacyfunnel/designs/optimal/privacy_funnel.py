@@ -250,8 +250,8 @@ def funnel(
         seconds = SECONDS if time_limit is None else _seconds_share(clock, 1 / (len(promises) - number))
         with clock_for(time_limit):
             best = optimal(joint, promise, gap=max(gap, WIDER), time_limit=seconds)
-        told = secret_information(joint, best.protocol)
-        beside.append(WorstCasePoint(promise.name.lower(), promise.epsilon, best.utility, told))
+        leaked = secret_information(joint, best.protocol)
+        beside.append(WorstCasePoint(promise.name.lower(), promise.epsilon, best.utility, leaked))
     return Funnel(entropy(joint.p_x), whole, tuple(points), tuple(each.information for each in greedy), tuple(beside))
 
 
@@ -313,14 +313,14 @@ def _walk(
     p_sy, cost, less, best = p_sy.copy(), cost.copy(), less.copy(), list(found)
     output = left = np.arange(p_sy.shape[1])  # a merged output has the number of the first of its values
     while len(left) > 1 and not clock.late:
-        told, kept = information(p_sy[:, left]), float(entropy_terms(p_sy[:, left].sum(axis=0)).sum())
+        leaked, kept = information(p_sy[:, left]), float(entropy_terms(p_sy[:, left].sum(axis=0)).sum())
         one, other = (left[side] for side in np.triu_indices(len(left), 1))
         by_cost, by_less = cost[one, other], less[one, other]
         WORK.entries += one.size * (4 + 2 * len(averages))
         for number, average in enumerate(averages):
-            if told <= average and kept > best[number].information:
+            if leaked <= average and kept > best[number].information:
                 best[number] = Partition(kept, output)
-            after = np.where(told - by_less <= average, kept - by_cost, 0.0)
+            after = np.where(leaked - by_less <= average, kept - by_cost, 0.0)
             pair = int(np.argmax(after))
             if after[pair] > best[number].information:
                 best[number] = Partition(float(after[pair]), np.where(output == other[pair], one[pair], output))

@@ -75,7 +75,7 @@ class Optimum:
         ]
 
     def __repr__(self) -> str:
-        return "Optimum\n" + "\n".join(f"  {name:<12}{said}" for name, said in self._facts)
+        return "Optimum\n" + "\n".join(f"  {name:<12}{text}" for name, text in self._facts)
 
     def _repr_html_(self) -> str:
         return facts_html("Optimum", self._facts)
@@ -250,8 +250,8 @@ def build_protocol(joint: Joint, problem: Problem, inputs: IntArray, found: Spli
     rows = (weights[:, None] * atoms / problem.prior[None, :]).T
     frequent = weights >= min(RAREST_OUTPUT, float(weights.max()))
     rows, own = merge_outputs(rows, weights, frequent), weights[frequent] / weights[frequent].sum()
-    told = rows.sum(axis=1, keepdims=True)  # 0 for an input so rare that no output names it
-    rows = np.divide(rows, told, out=np.tile(own, (len(rows), 1)), where=told > 0)
+    totals = rows.sum(axis=1, keepdims=True)  # 0 for an input so rare that no output names it
+    rows = np.divide(rows, totals, out=np.tile(own, (len(rows), 1)), where=totals > 0)
     listed = joint.a * (joint.c if sees_secret else 1)
     every = np.tile(problem.prior @ rows, (max(listed, int(inputs.max()) + 1), 1))
     every[inputs] = rows
@@ -269,8 +269,8 @@ def _merge_alike(every: FloatArray, listed: int) -> FloatArray:
 
     Its posterior is an average of allowed ones; whoever reads it learns no less of a value that is listed.
     """
-    told = every[:listed] / every[:listed].sum(axis=0)
-    _, first, alike = np.unique(np.round(told, ALIKE), axis=1, return_index=True, return_inverse=True)
+    posteriors = every[:listed] / every[:listed].sum(axis=0)
+    _, first, alike = np.unique(np.round(posteriors, ALIKE), axis=1, return_index=True, return_inverse=True)
     joined_up = np.zeros((len(every), len(first)))
     np.add.at(joined_up.T, alike.reshape(-1), every.T)
     return np.asarray(joined_up[:, np.argsort(first)])

@@ -94,12 +94,12 @@ def maximise_information(request: SolverRequest) -> Optimum:
         utility = mutual_information(joint, as_it_is)
         return Optimum(as_it_is, utility, max(utility, h_x), utility, use)
     problem, inputs, margin = build_problem(joint, promise, sees_secret)
-    said = None if progress is None else _utility_progress(progress, h_x, margin)
+    report = None if progress is None else _utility_progress(progress, h_x, margin)
     start = _start_atoms(joint, promise, problem, inputs, gap, clock.time_limit) if sees_secret else None
     sealing = min(SEALED_EACH * problem.size, SEALING_SHARE * clock.seconds_left)
     searching = Clock.from_limit(None if clock.time_limit is None else clock.seconds_left - sealing)
     nearly_all = searching.part(NEARLY_ALL)
-    found = thin(split(problem, gap=gap, time_limit=searching.time_limit, progress=said, start=start))
+    found = thin(split(problem, gap=gap, time_limit=searching.time_limit, progress=report, start=start))
     stopped = StopReason.TIME if nearly_all.late else StopReason.NOTHING
     split_up: Protocol | SparseProtocol
     if not sees_secret and problem.credal_sets is None and is_sparse_enough(found.atoms):

@@ -337,10 +337,10 @@ def measure_information(mechanism: RealOrSynthetic, records: int = INFORMATION_R
     replaced = np.bincount(classes, 1.0 - keep, mechanism.classes) / records @ rates  # W of everybody
     given = (1.0 - keep) * rates[classes, classes_drawn] * np.exp(log_drawn)
     given += keep * (codes == drawn).all(axis=1)
-    told = np.log(np.maximum(given, 1e-300)) - log_drawn - np.log(keep_drawn + replaced[classes_drawn])
+    log_ratios = np.log(np.maximum(given, 1e-300)) - log_drawn - np.log(keep_drawn + replaced[classes_drawn])
     entropy = float(-log_own.mean())
-    information = min(max(float(told.mean()), 0.0), entropy)
-    return WideInformation(information, float(told.std() / math.sqrt(records)), entropy)
+    information = min(max(float(log_ratios.mean()), 0.0), entropy)
+    return WideInformation(information, float(log_ratios.std() / math.sqrt(records)), entropy)
 
 
 def log_probabilities(model: TreeModel, codes: NDArray[np.integer[Any]]) -> FloatArray:

@@ -70,8 +70,8 @@ def bound_real_share(mechanism: RealOrSynthetic) -> float:
 
 
 def _largest_terms(mechanism: RealOrSynthetic, ratios: FloatArray, prices: FloatArray) -> FloatArray:
-    told = _excess(mechanism, ratios) @ prices.T
-    return np.asarray(np.maximum(1.0 - told.max(axis=1), -told.min(axis=1)))
+    terms = _excess(mechanism, ratios) @ prices.T
+    return np.asarray(np.maximum(1.0 - terms.max(axis=1), -terms.min(axis=1)))
 
 
 def _excess(mechanism: RealOrSynthetic, ratios: FloatArray) -> FloatArray:

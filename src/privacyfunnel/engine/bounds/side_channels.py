@@ -87,10 +87,10 @@ class SideChannels:
         small = [
             i > 0 and size[i] <= SETTINGS.bounds.class_inputs for i in range(last)
         ]  # where nothing is known it is no simpler
-        asked = [DivisionPair(i, last, small[i], size[i]) for i in range(last)]
-        asked += [DivisionPair(i, j, True, size[i]) for i, j in self._finer_pairs if j < last and small[i]]
+        pairs = [DivisionPair(i, last, small[i], size[i]) for i in range(last)]
+        pairs += [DivisionPair(i, j, True, size[i]) for i, j in self._finer_pairs if j < last and small[i]]
         return sorted(
-            asked, key=lambda each: each.largest_class * (1 if each.finer == last else SETTINGS.bounds.finer_factor)
+            pairs, key=lambda each: each.largest_class * (1 if each.finer == last else SETTINGS.bounds.finer_factor)
         )
 
     def parts(self, pair: DivisionPair) -> list[InputPart]:
@@ -144,10 +144,10 @@ class SideChannels:
         for i, j in combinations(range(n), 2):
             if (i, j) not in finer:
                 both = _joint_classes(self.divisions[i], self.divisions[j])
-                told = max(k for k in range(n) if self._determines(both, k))
+                determined = max(k for k in range(n) if self._determines(both, k))
                 shared = max(k for k in range(i) if (k, i) in finer and (k, j) in finer)
                 row = np.zeros(n)
-                np.add.at(row, [i, j, told, shared], [1.0, 1.0, -1.0, -1.0])
+                np.add.at(row, [i, j, determined, shared], [1.0, 1.0, -1.0, -1.0])
                 more.append(row)
         return np.concatenate([rows, np.array(more).reshape(-1, n)])
 
@@ -293,26 +293,26 @@ class ConditionalEntropyBound:
                 return
             yield self._combine_bounds(lambda each: each.lower_bound)[0]
 
-    def _start_parts(self, asked: DivisionPair, deadline: float) -> None:
+    def _start_parts(self, pair: DivisionPair, deadline: float) -> None:
         """Have a turn of every part, the heaviest first, as far as there is time."""
-        parts = [PartRun(part, self._begin, self._initial_bound(asked, part)) for part in self._channels.parts(asked)]
-        self._questions.append(ConditionalEntropy(asked, tuple(parts)))
+        parts = [PartRun(part, self._begin, self._initial_bound(pair, part)) for part in self._channels.parts(pair)]
+        self._questions.append(ConditionalEntropy(pair, tuple(parts)))
         here = now()
         until = here + SETTINGS.bounds.part_share * (deadline - here)
         for run in sorted(parts, key=lambda run: -run.part.mass):
             run.advance(until)
 
-    def _initial_bound(self, asked: DivisionPair, part: InputPart) -> float:
+    def _initial_bound(self, pair: DivisionPair, part: InputPart) -> float:
         """What the finer questions that were asked say of a part, together."""
-        finer = self._channels.finer_divisions(asked.known)
-        if asked.finer != finer[-1]:
+        finer = self._channels.finer_divisions(pair.known)
+        if pair.finer != finer[-1]:
             return 0.0
         least = np.zeros((len(finer), len(finer)))
         for question in self._questions:
             if question.divisions.known in finer:
                 at = finer.index(question.divisions.known), finer.index(question.divisions.finer)
                 least[at] = max(least[at], question.lower_bound_within(part.inputs) / part.mass)
-        return max(self._channels.restrict(asked.known, part).combine_bounds(least)[0], 0.0) if least.any() else 0.0
+        return max(self._channels.restrict(pair.known, part).combine_bounds(least)[0], 0.0) if least.any() else 0.0
 
     def _advance(self, counts: FloatArray, deadline: float) -> None:
         """Have turns of those parts of which the most is gained per second."""

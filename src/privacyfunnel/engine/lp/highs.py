@@ -31,7 +31,7 @@ INTERRUPT_CALLBACKS = (  # what calls back at every step
 )
 
 
-def _stop_if_abandoned(kind: object, message: object, said: object, answer: Any, abandoned: threading.Event) -> None:
+def _stop_if_abandoned(kind: object, message: object, data: object, answer: Any, abandoned: threading.Event) -> None:
     """An interrupt that came in the midst of a solve is obeyed here, for this is Python, and ends it.
 
     So does it end, in a thread of its own, once nobody waits for it. This costs some microseconds a step. A method

@@ -266,9 +266,9 @@ class MomentMaster(Master):
     def proof_target(self, gap: float, least: float, late: bool) -> float:
         """What the gap allows beyond the improvement; known cheaper atoms must not end a proof at once."""
         assert self.towards is not None
-        met = 2 * self.towards.excess if np.isfinite(self.towards.excess) else SETTINGS.moments.loosest
+        target = 2 * self.towards.excess if np.isfinite(self.towards.excess) else SETTINGS.moments.loosest
         allowed = SETTINGS.moments.proved_to * self._relative_gap() - self._ahead
-        return max(allowed, SETTINGS.moments.late * self._ahead, met)
+        return max(allowed, SETTINGS.moments.late * self._ahead, target)
 
     def check_entropy_limit(self) -> None:
         """The entropy limit must be attainable; otherwise β grows without end, and a proof says nothing."""

@@ -179,8 +179,8 @@ class RestrictedMaster:
         if not self._programme.run_afresh(clock.deadline, RETRIES):
             if self._programme.late:
                 raise TimeUpError
-            said = self._programme.status
-            raise SolverError(f"The master problem must be solved to optimality; HiGHS said {said}. Report this.")
+            status = self._programme.status
+            raise SolverError(f"The master problem must be solved to optimality; HiGHS said {status}. Report this.")
         solution = self._programme.solution
         self.slack_used = self.slack.amount(solution[: self._first])
         return solution[self._first :], self._programme.multipliers[: self.prior.size], float(self.slack_used.sum())

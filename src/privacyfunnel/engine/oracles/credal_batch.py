@@ -106,16 +106,16 @@ def solve(
         b = np.where(y >= 0, bottom, top)
         v = np.matmul(live.inverse, b[:, :, None])[:, :, 0]
         broken = live.most_violated(v, y, lengths[sound])
-        met = broken.amount <= SETTINGS.tolerance.feasible
+        feasible = broken.amount <= SETTINGS.tolerance.feasible
         along = np.where(broken.is_below[:, None], broken.in_basis, -broken.in_basis)
         along[live.kinds == SUM] = 0.0
         leave, blocked = ratio_test(y, along, top - bottom, broken.amount - SETTINGS.tolerance.feasible)
         last = pivots == most or now() >= deadline
         enough = np.einsum("ij,ij->i", y, b) >= stop[live.number]
-        finished = met | ~blocked | enough | last
+        finished = feasible | ~blocked | enough | last
         if finished.any():
-            out.store(live, finished, y, v, met)
-            out.mark_infeasible(live, ~met & ~blocked, broken)
+            out.store(live, finished, y, v, feasible)
+            out.mark_infeasible(live, ~feasible & ~blocked, broken)
             going = ~finished
             live.keep(going)
             leave, broken = leave[going], broken[going]
@@ -213,9 +213,9 @@ class _Results:
         self.common, self.weighed, self.size = np.zeros(count), np.zeros((count, d)), np.zeros((count, d))
         self.why_none: list[tuple[int, FloatArray, FloatArray]] = []
 
-    def store(self, live: _CredalBatch, which: BoolArray, y: FloatArray, v: FloatArray, met: BoolArray) -> None:
+    def store(self, live: _CredalBatch, which: BoolArray, y: FloatArray, v: FloatArray, feasible: BoolArray) -> None:
         done, kinds, normals = live.number[which], live.kinds[which], live.normals[which]
-        self.v[done], self.optimal[done], self.kinds[done] = v[which], met[which], kinds
+        self.v[done], self.optimal[done], self.kinds[done] = v[which], feasible[which], kinds
         weights = np.where(kinds == ROW, np.maximum(y[which], 0.0), 0.0)
         self.weighed[done], self.size[done] = _sums(weights, normals)
         self.common[done] = np.einsum("ij,ij->i", y[which], kinds == SUM)

@@ -60,16 +60,16 @@ class CredalConstraints:
         (e, f), pi = sets.pairs.T, sets.share / SCALE
         g, h = g + len(sets.low), h + len(sets.low)
         alpha = np.concatenate([1 - loud * pi, 1 - pi, ones])
-        said = np.flatnonzero(alpha > 0)  # else E is so large a part of both that the rule always holds
+        binding = np.flatnonzero(alpha > 0)  # else E is so large a part of both that the rule always holds
         return cls(
             prior=problem.prior,
             low=np.concatenate([sets.low / SCALE, points]),
             high=np.concatenate([sets.high / SCALE, points]),
-            one=np.concatenate([e, f, g])[said],
-            other=np.concatenate([f, e, h])[said],
-            alpha=alpha[said],
-            beta=np.concatenate([loud * (1 - pi), loud - pi, most])[said],
-            rounding_scale=np.concatenate([1 + loud * pi, np.ones(len(pi)), ones])[said],
+            one=np.concatenate([e, f, g])[binding],
+            other=np.concatenate([f, e, h])[binding],
+            alpha=alpha[binding],
+            beta=np.concatenate([loud * (1 - pi), loud - pi, most])[binding],
+            rounding_scale=np.concatenate([1 + loud * pi, np.ones(len(pi)), ones])[binding],
         )
 
     @cached_property

@@ -164,8 +164,8 @@ def is_secret_box(problem: Problem) -> bool:
         return False
     if len(np.unique(problem.secret * objective.image_size + objective.image_index)) < problem.size:
         return False
-    asked = rows.secrets[rows.pairs[:, 0]]
-    return bool((asked.sum(axis=1) == 1).all()) and bool(asked.any(axis=0).all())
+    masks = rows.secrets[rows.pairs[:, 0]]
+    return bool((masks.sum(axis=1) == 1).all()) and bool(masks.any(axis=0).all())
 
 
 def secret_box(problem: Problem) -> SecretBox:
@@ -176,10 +176,10 @@ def secret_box(problem: Problem) -> SecretBox:
     share = np.bincount(problem.secret, problem.prior, minlength=c)
     cells = np.full((c, problem.objective.image_size), problem.size, dtype=np.int64)
     cells[problem.secret, problem.objective.image_index] = np.arange(problem.size)
-    asked = problem.constraints.secrets[problem.constraints.pairs[:, 0]].argmax(axis=1)
+    secret_numbers = problem.constraints.secrets[problem.constraints.pairs[:, 0]].argmax(axis=1)
     low, high = np.zeros(c), np.ones(c)
-    np.maximum.at(low, asked, share[asked] / problem.limits[1] * (1 - 8 * UNIT))
-    np.minimum.at(high, asked, share[asked] * problem.limits[0] * (1 + 8 * UNIT))
+    np.maximum.at(low, secret_numbers, share[secret_numbers] / problem.limits[1] * (1 - 8 * UNIT))
+    np.minimum.at(high, secret_numbers, share[secret_numbers] * problem.limits[0] * (1 + 8 * UNIT))
     return SecretBox(cells, low, high)
 
 

@@ -105,7 +105,7 @@ class BranchAndBound:
         goal, below = -target + rounding, -target - rounding
         queue = _Queue(self.relaxation)
         queue.push(self.relaxation.roots(prices, deadline))
-        closed, met = np.inf, [np.empty((0, prices.size))]
+        closed, found_atoms = np.inf, [np.empty((0, prices.size))]
         seen, batches, stop = 0, 0, np.inf
         if WORK.is_clock:  # a bound may creep up without end
             deadline = min(deadline, now() + SETTINGS.proofs.longest)
@@ -117,12 +117,12 @@ class BranchAndBound:
             done = self.relaxation.cut(boxes, prices, goal, deadline)
             queue.push(done.boxes)
             closed = min(closed, done.closed_bound)
-            met.append(self._select_atoms(done.atoms, prices, below, batches))
+            found_atoms.append(self._select_atoms(done.atoms, prices, below, batches))
             batches += 1
-            if len(met[-1]) and reduced_costs(self.objective, met[-1], prices).min() < below:
+            if len(found_atoms[-1]) and reduced_costs(self.objective, found_atoms[-1], prices).min() < below:
                 stop = min(stop, (1 + self.relaxation.gather_factor) * seen)
         self.visited += seen
-        atoms = np.concatenate(met)
+        atoms = np.concatenate(found_atoms)
         best = np.argsort(reduced_costs(self.objective, atoms, prices), kind="stable")[: SETTINGS.proofs.most_atoms]
         bound = min(closed, queue.bound)
         return Proof((bound if np.isfinite(bound) or queue.size else goal) - rounding, atoms[best])

@@ -82,13 +82,13 @@ class SubspaceSearch:
 
     def start(self, clock: Clock = FOREVER) -> FloatArray:
         """For the likeliest inputs, while time lasts, the atom among its neighbours that gives it most."""
-        d, until, met = self._problem.size, clock.part(SETTINGS.search.starting_share), []
+        d, until, atoms = self._problem.size, clock.part(SETTINGS.search.starting_share), []
         for x in np.argsort(-self._problem.prior, kind="stable").tolist():
             if until.late:
                 break
             inputs = self._nearest(np.array([x]), self._at_first)
-            met.append(self._walk(inputs, -np.eye(1, d, x)[0], np.zeros(d), 1, clock))
-        return self._add_to_pool(met, np.zeros(d))
+            atoms.append(self._walk(inputs, -np.eye(1, d, x)[0], np.zeros(d), 1, clock))
+        return self._add_to_pool(atoms, np.zeros(d))
 
     def descend(self, prices: FloatArray, clock: Clock = FOREVER) -> FloatArray:
         """Atoms on descents that start anywhere."""
@@ -96,7 +96,7 @@ class SubspaceSearch:
 
     def cover(self, prices: FloatArray, missing: FloatArray, clock: Clock = FOREVER) -> FloatArray:
         """Atoms on descents that start between an atom that has what is missing and one near it, both rather cheap."""
-        d, met, failed = self._problem.size, list[FloatArray](), 0
+        d, atoms, failed = self._problem.size, list[FloatArray](), 0
         reduced = self._reduced_costs(prices)
         likely = self._pool * np.exp(-np.maximum(reduced, 0.0))[:, None]
         cheap = self._pool[np.argsort(reduced)[:d]]
@@ -112,21 +112,21 @@ class SubspaceSearch:
                 slopes = self._random.exponential(size=d) * self._random.uniform(0, SETTINGS.search.noise)
                 slopes[wanted] -= self._random.uniform(*SETTINGS.search.preference)
                 inputs = self._nearest(np.array([wanted]), self._together)
-            met.append(self._walk(inputs, slopes, prices, SETTINGS.search.subspace_steps, clock))
-            failed += not len(met[-1])
+            atoms.append(self._walk(inputs, slopes, prices, SETTINGS.search.subspace_steps, clock))
+            failed += not len(atoms[-1])
         if failed > SETTINGS.search.subspace_walks // 2:  # at small ε no atom has few inputs
             self._together = min(2 * self._together, d)
-        return self._add_to_pool(met, prices)
+        return self._add_to_pool(atoms, prices)
 
     def polish(self, atoms: FloatArray, prices: FloatArray) -> FloatArray:
         slopes = tangents(self._problem.objective, atoms, SETTINGS.tolerance.solved)
-        met = [
+        feasible = [
             self._walk(
                 self._nearest(np.flatnonzero(atom), self._together), slope, prices, SETTINGS.search.subspace_steps
             )
             for atom, slope in zip(atoms, slopes, strict=True)
         ]
-        return self._add_to_pool(met, prices)
+        return self._add_to_pool(feasible, prices)
 
     def _start_between(self, one: FloatArray, other: FloatArray) -> tuple[FloatArray, IntArray]:
         """Slopes of the cost at a random mixture of two atoms, more or less sharp; its inputs and their neighbours."""
@@ -179,9 +179,9 @@ class SubspaceSearch:
     def _reduced_costs(self, prices: FloatArray) -> FloatArray:
         return np.asarray(self._problem.costs(self._pool) - self._pool @ prices)
 
-    def _add_to_pool(self, met: Sequence[FloatArray], prices: FloatArray) -> FloatArray:
+    def _add_to_pool(self, candidates: Sequence[FloatArray], prices: FloatArray) -> FloatArray:
         """The distinct atoms of these; the pool keeps those that are cheapest now."""
-        atoms = distinct_atoms(np.concatenate([self._pool[:0], *met]))
+        atoms = distinct_atoms(np.concatenate([self._pool[:0], *candidates]))
         self._pool = distinct_atoms(np.concatenate([atoms, self._pool]))
         if len(self._pool) > SETTINGS.search.subspace_pool:
             self._pool = self._pool[np.argsort(self._reduced_costs(prices))[: SETTINGS.search.subspace_pool]]

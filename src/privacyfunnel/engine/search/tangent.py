@@ -61,7 +61,7 @@ def descend_by_tangents(
     least: float = SETTINGS.tolerance.solved,
 ) -> FloatArray:
     """All atoms on these descents; each starts at the minimum of its slopes and stops when nothing improves."""
-    before, met = np.full(len(slopes), np.inf), []
+    before, visited = np.full(len(slopes), np.inf), []
     for _ in range(longest):
         atoms = cheapest(slopes - prices)
         if len(atoms) < len(before):  # the oracle found nothing, or ran out of time
@@ -70,10 +70,10 @@ def descend_by_tangents(
         better = reduced < before - SETTINGS.tolerance.improvement
         if not better.any():
             break
-        met.append(atoms[better])
+        visited.append(atoms[better])
         before = reduced[better]
         slopes = tangents(objective, atoms[better], least)
-    return np.concatenate(met) if met else np.empty((0, prices.size))
+    return np.concatenate(visited) if visited else np.empty((0, prices.size))
 
 
 def distinct_atoms(atoms: FloatArray) -> FloatArray:

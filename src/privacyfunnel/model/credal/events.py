@@ -77,9 +77,9 @@ def people_classes(joint: Joint, known: tuple[int, ...]) -> list[tuple[Known, In
     ]
 
 
-def refuse_scales(asked: GroupPairs) -> None:
+def refuse_scales(question: GroupPairs) -> None:
     """Refuse a promise that is not the same both ways for every pair: sets of priors are checked alike."""
-    if asked.scales is not None:
+    if question.scales is not None:
         raise ParameterError(
             "For a population, or odds that differ, a promise must be symmetric, each pair with the same ε; "
             f"this one does not. Promise LIP, LDP or SRLIP, or leave out {hint('population')} and {hint('robust')}."
@@ -89,15 +89,15 @@ def refuse_scales(asked: GroupPairs) -> None:
 class Events:
     """The events of one question: in every class of people, each group against others or against all of them."""
 
-    def __init__(self, asked: GroupPairs, joint: Joint, sees_secret: bool, anything_else: bool = False) -> None:
-        refuse_scales(asked)
-        self.joint, self.sees_secret, self.known = joint, sees_secret, asked.known
+    def __init__(self, question: GroupPairs, joint: Joint, sees_secret: bool, anything_else: bool = False) -> None:
+        refuse_scales(question)
+        self.joint, self.sees_secret, self.known = joint, sees_secret, question.known
         self.anything_else = anything_else
         self.masks: dict[bytes, int] = {}
         self.group_masks: list[BoolArray] = []
         self.pairs: list[tuple[int, int, bool]] = []
-        for one, other in asked.pairs:
-            mine, theirs = asked.groups[one], asked.groups[other]
+        for one, other in question.pairs:
+            mine, theirs = question.groups[one], question.groups[other]
             if (mine & ~theirs).any() and (mine & theirs).any():
                 mine, theirs = theirs, mine  # either way up is the same comparison
             within = bool((mine & theirs).any())

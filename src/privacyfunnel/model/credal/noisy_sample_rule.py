@@ -192,7 +192,7 @@ class NoisySampleRule:
         first = alone[order[:together]].any(axis=0, keepdims=True)
         return np.concatenate([first, alone[np.sort(order[together:])]]) if together > 1 else alone
 
-    def events(self, asked: Callable[[int], Iterable[GroupPairs]], joint: Joint, sees_secret: bool) -> list[Events]:
+    def events(self, questions: Callable[[int], Iterable[GroupPairs]], joint: Joint, sees_secret: bool) -> list[Events]:
         """The events of everything that is asked of so many groups of secrets, question by question."""
         if joint.weights.shape != self.counts.cells.shape:
             raise DistributionError(
@@ -200,12 +200,14 @@ class NoisySampleRule:
                 f"{len(self.counts.cells)} secrets of its domain; this table has {joint.a} and {joint.c}."
             )
         groups = self.groups(joint)
-        each = (replace(one, groups=unite_groups(one.groups, groups)) for one in asked(len(groups)))
+        each = (replace(one, groups=unite_groups(one.groups, groups)) for one in questions(len(groups)))
         return [Events(one, joint, sees_secret) for one in each]
 
-    def credal_sets(self, asked: Callable[[int], Iterable[GroupPairs]], joint: Joint, sees_secret: bool) -> CredalSets:
+    def credal_sets(
+        self, questions: Callable[[int], Iterable[GroupPairs]], joint: Joint, sees_secret: bool
+    ) -> CredalSets:
         """The sets of these events."""
-        each = self.events(asked, joint, sees_secret)
+        each = self.events(questions, joint, sees_secret)
         part = (1 - self.confidence) / max(len(each), 1)
         inputs = joint.a * (joint.c if sees_secret else 1)
         made = [_NoisyCredalSets(events, self.counts, part).credal_sets(inputs) for events in each]
@@ -270,11 +272,11 @@ class _NoisyCredalSets:
         """Between which numbers of rows the event lies. All classes together have β's part for it."""
         rows, held = self.counts.rows, int(mask.sum())
         level = TOTALS * self.beta / len(self.events.classes) / 2 / self._event_divisor(held)
-        told = self._noisy_row_count(mask, narrow, values, level)
+        noisy = self._noisy_row_count(mask, narrow, values, level)
         low, high = 0, rows
-        if told is not None:
-            width = told[1].width(level)
-            low, high = max(told[0] - width, low), min(told[0] + width, high)
+        if noisy is not None:
+            width = noisy[1].width(level)
+            low, high = max(noisy[0] - width, low), min(noisy[0] + width, high)
             cells = self.counts.cells[:, values]
             if not narrow and cells.size <= MOST_TERMS and width > self._total_noise.width(level) / 2:
                 # The event's own cells and what all others leave of n, added up: twice its rows, with the noise of all.
@@ -329,8 +331,8 @@ class _NoisyCredalSets:
         counts, held = self.counts, int(mask.sum())
         level = round_level(SHARES * self.beta / len(self.events.classes) / self._event_divisor(held))
         if not known:
-            told = self._noisy_row_count(mask, False, values, level)
-            return 0 if told is None else NoisyClopperPearson(told[1], level).lower(told[0], counts.rows)
+            noisy = self._noisy_row_count(mask, False, values, level)
+            return 0 if noisy is None else NoisyClopperPearson(noisy[1], level).lower(noisy[0], counts.rows)
         both = mask | others
         seen = int(counts.cells[mask][:, values].sum())
         trials = int(counts.cells[both][:, values].sum()) + noise_sum(

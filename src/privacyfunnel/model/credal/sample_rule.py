@@ -212,10 +212,12 @@ class CredalRule(Shape):
     def groups(self, joint: Joint) -> BoolArray:
         """Which secrets are promised together, groups × secrets."""
 
-    def events(self, asked: Callable[[int], Iterable[GroupPairs]], joint: Joint, sees_secret: bool) -> list[Events]:
+    def events(self, questions: Callable[[int], Iterable[GroupPairs]], joint: Joint, sees_secret: bool) -> list[Events]:
         """The events of everything that is asked of so many groups of secrets, question by question."""
 
-    def credal_sets(self, asked: Callable[[int], Iterable[GroupPairs]], joint: Joint, sees_secret: bool) -> CredalSets:
+    def credal_sets(
+        self, questions: Callable[[int], Iterable[GroupPairs]], joint: Joint, sees_secret: bool
+    ) -> CredalSets:
         """The sets of these events, which take a while."""
 
 
@@ -308,15 +310,17 @@ class SampleRule:
         first = alone[together].any(axis=0, keepdims=True)
         return np.concatenate([first, np.delete(alone, together, axis=0)]) if len(together) else alone
 
-    def events(self, asked: Callable[[int], Iterable[GroupPairs]], joint: Joint, sees_secret: bool) -> list[Events]:
+    def events(self, questions: Callable[[int], Iterable[GroupPairs]], joint: Joint, sees_secret: bool) -> list[Events]:
         """The events of everything that is asked of so many groups of secrets, question by question."""
         groups = self.groups(joint)
-        each = (replace(one, groups=unite_groups(one.groups, groups)) for one in asked(len(groups)))
+        each = (replace(one, groups=unite_groups(one.groups, groups)) for one in questions(len(groups)))
         return [Events(one, joint, sees_secret, self.anything_else) for one in each]
 
-    def credal_sets(self, asked: Callable[[int], Iterable[GroupPairs]], joint: Joint, sees_secret: bool) -> CredalSets:
+    def credal_sets(
+        self, questions: Callable[[int], Iterable[GroupPairs]], joint: Joint, sees_secret: bool
+    ) -> CredalSets:
         """The sets of these events."""
-        each = self.events(asked, joint, sees_secret)
+        each = self.events(questions, joint, sees_secret)
         part = self._grouping_share(joint) / max(len(each), 1)
         made = [events.credal_sets(part, self.bounds) for events in each]
         inputs = joint.a * (joint.c if sees_secret else 1) + self.anything_else

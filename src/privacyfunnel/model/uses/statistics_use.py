@@ -84,10 +84,10 @@ class Statistics(Use):
 
     @property
     def full_name(self) -> str:
-        said = [*self.columns, *([] if self.workload is None else [self.workload.name])]
-        said += [self.weights_name or "weighted"] if self.weights else []
-        said += [POPULATION] if self.population else []
-        return f"{self.name}:{','.join(said)}" if said else self.name
+        parts = [*self.columns, *([] if self.workload is None else [self.workload.name])]
+        parts += [self.weights_name or "weighted"] if self.weights else []
+        parts += [POPULATION] if self.population else []
+        return f"{self.name}:{','.join(parts)}" if parts else self.name
 
     @property
     def unit(self) -> str:
@@ -204,17 +204,17 @@ def centre_queries(queries: FloatArray, p: FloatArray) -> FloatArray:
 def parse_statistics(text: str) -> Statistics:
     """What stands behind `statistics:`: columns whose margins count, or a CSV file of queries or of weights, or
     `population`."""
-    said = [word.strip() for word in split_names(text) if word.strip()]
-    population = POPULATION in said
-    said = [word for word in said if word != POPULATION]
-    files = [word for word in said if word.lower().endswith(".csv")]
-    if files and len(said) > 1:
+    parts = [word.strip() for word in split_names(text) if word.strip()]
+    population = POPULATION in parts
+    parts = [word for word in parts if word != POPULATION]
+    files = [word for word in parts if word.lower().endswith(".csv")]
+    if files and len(parts) > 1:
         raise ParameterError(
-            f"statistics are of columns, or of one file of queries or weights; {len(said)} were named. Name one."
+            f"statistics are of columns, or of one file of queries or weights; {len(parts)} were named. Name one."
         )
     if files:
         return replace(read_workload(files[0]), population=population)
-    return Statistics(columns=tuple(said), population=population)
+    return Statistics(columns=tuple(parts), population=population)
 
 
 def parse_balanced(text: str) -> Balanced:

@@ -145,15 +145,15 @@ def classifier_leak(mechanism: Mechanism, promise: Promise, joint: Joint) -> Cla
     None too for a promise that names values of the secret, or is not the same both ways.
     """
     try:
-        asked = next((each for each in promise.group_pairs(joint.c, joint.m, False) if not each.known), None)
+        question = next((each for each in promise.group_pairs(joint.c, joint.m, False) if not each.known), None)
     except ParameterError:
         return None
-    if asked is not None and asked.scales is not None:
+    if question is not None and question.scales is not None:
         return None
     channel = None if mechanism.sees_secret else _channel(mechanism)
     counts, combos = joint.weights.astype(np.int64), joint.combos
     rows, p_x = int(counts.sum()), counts.sum(axis=0) / counts.sum()
-    if channel is None or asked is None or counts.size * combos.shape[1] > MOST_NUMBERS or rows < FOLDS:
+    if channel is None or question is None or counts.size * combos.shape[1] > MOST_NUMBERS or rows < FOLDS:
         return None
     folds = _split(counts)
     bases = [[_shares(counts - fold) for fold in folds]]
@@ -166,7 +166,7 @@ def classifier_leak(mechanism: Mechanism, promise: Promise, joint: Joint) -> Cla
     }
     number, m = min(losses, key=lambda key: losses[key])
     beliefs = [_smooth(counts - fold, part, m) * p_x for fold, part in zip(folds, bases[number], strict=True)]
-    up, down = _moves(asked, beliefs, channel)
+    up, down = _moves(question, beliefs, channel)
     seen = np.array([channel @ fold.sum(axis=0) for fold in folds]) / rows  # expected share of rows, by output
     return ClassifierLeak(
         up=float(up.max(initial=0.0, where=seen > 0)),
@@ -187,13 +187,13 @@ def _channel(mechanism: Mechanism) -> Matrix | None:
     return None if listed is None else listed.channel.T
 
 
-def _moves(asked: GroupPairs, beliefs: Sequence[FloatArray], channel: Matrix) -> tuple[FloatArray, FloatArray]:
+def _moves(question: GroupPairs, beliefs: Sequence[FloatArray], channel: Matrix) -> tuple[FloatArray, FloatArray]:
     """By how much each output raises, and lowers, a belief about any pair of events: log-ratios, beliefs × outputs."""
-    held, chances = asked.groups.astype(np.float64), []
+    held, chances = question.groups.astype(np.float64), []
     for p_sx in beliefs:
         mass = held @ p_sx
         chances.append(np.asarray(channel @ mass.T).T / mass.sum(axis=1, keepdims=True))
-    one, other = (np.array(chances)[:, asked.pairs[:, side]] for side in (0, 1))
+    one, other = (np.array(chances)[:, question.pairs[:, side]] for side in (0, 1))
     size, rises = log_ratio(one, other), one >= other
     return np.where(rises, size, 0.0).max(axis=1), np.where(rises, 0.0, size).max(axis=1)
 

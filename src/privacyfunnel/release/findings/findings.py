@@ -149,8 +149,8 @@ def _believers(sealed: SealedProtocol) -> list[Attacker]:
 
 def _frequencies(leak: float | None) -> Attacker:
     who = "somebody who knows the table's exact frequencies"
-    said = NOT_MEASURED if leak is None else f"Measured: {_size(leak)}."
-    return Attacker(FREQUENCIES, who, None, leak, f"Not promised. {said}")
+    text = NOT_MEASURED if leak is None else f"Measured: {_size(leak)}."
+    return Attacker(FREQUENCIES, who, None, leak, f"Not promised. {text}")
 
 
 def _population(sealed: SealedProtocol, people: PopulationBound | None, why_not: str, spent: float) -> Attacker:
@@ -160,13 +160,13 @@ def _population(sealed: SealedProtocol, people: PopulationBound | None, why_not:
         sure = f"with {format_percent(promised.confidence)} confidence, if the rows are an independent sample of it"
         most = f"Promised, by a factor of at most {format_factor(sealed.promise.epsilon)}, {sure}."
         return Attacker(POPULATION, who, sealed.promise.epsilon, sealed.epsilon, most + rare)
-    said = f"Not promised: {why_not}." if why_not else "Not promised."
+    text = f"Not promised: {why_not}." if why_not else "Not promised."
     if people is None:
-        return Attacker(POPULATION, who, None, None, f"{said} {NOT_MEASURED}")
+        return Attacker(POPULATION, who, None, None, f"{text} {NOT_MEASURED}")
     leak = people.epsilon + spent
     size = "no bound" if math.isinf(leak) else f"a factor of at most {format_factor(leak)}"
     sure = f"with {format_percent(people.confidence)} confidence, if the file is a sample of it"
-    return Attacker(POPULATION, who, None, leak, f"{said} Measured: {size}, {sure}.{rare}")
+    return Attacker(POPULATION, who, None, leak, f"{text} Measured: {size}, {sure}.{rare}")
 
 
 def _columns(sealed: SealedProtocol, found: SideChannel | None, spent: float) -> Attacker:
@@ -178,9 +178,9 @@ def _columns(sealed: SealedProtocol, found: SideChannel | None, spent: float) ->
     leak = found.epsilon + spent
     limit = "at most" if found.exact else "at least"
     size = "no bound" if math.isinf(leak) else f"a factor of {limit} {format_factor(leak)}"
-    said = "Promised" if guards else "Not promised"
+    text = "Promised" if guards else "Not promised"
     promised = sealed.total_epsilon if guards else None
-    return Attacker(COLUMNS, who, promised, leak, f"{said}. Measured: {size} ({found.text}).")
+    return Attacker(COLUMNS, who, promised, leak, f"{text}. Measured: {size} ({found.text}).")
 
 
 def _classifier(sealed: SealedProtocol, found: ClassifierLeak | None, spent: float) -> Attacker:
@@ -190,12 +190,12 @@ def _classifier(sealed: SealedProtocol, found: ClassifierLeak | None, spent: flo
     up, down = _size(found.up + spent), _size(found.down + spent)
     limit = format_factor(sealed.total_epsilon)
     rises, falls = (format_percent(share, up=True) for share in (found.share_up, found.share_down))
-    said = (
+    text = (
         f"Not promised. Measured: it removes {format_percent(found.gain)} of the uncertainty about the secret on rows "
         f"that it was not fitted to. A record raises its belief by {up} at most, beyond {limit} for {rises} of rows; "
         f"and lowers it by {down} at most, beyond {limit} for {falls} of rows."
     )
-    return Attacker(CLASSIFIER, who, None, found.epsilon + spent, said, found.share)
+    return Attacker(CLASSIFIER, who, None, found.epsilon + spent, text, found.share)
 
 
 def _size(epsilon: float) -> str:

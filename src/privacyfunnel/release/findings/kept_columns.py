@@ -32,12 +32,12 @@ class KeptColumn:
     @property
     def order_statement(self) -> str:
         """What it says of which row is which, in words that may be published; nothing where it says nothing."""
-        said = []
+        parts = []
         if self.tells_rows_apart:
-            said.append("tells rows apart, so the random order of the rows hides nothing from whoever knows it")
+            parts.append("tells rows apart, so the random order of the rows hides nothing from whoever knows it")
         if self.sorted:
-            said.append("is sorted as the table is, so it gives back the order of the rows")
-        return f"{self.column} {', and '.join(said)}" if said else ""
+            parts.append("is sorted as the table is, so it gives back the order of the rows")
+        return f"{self.column} {', and '.join(parts)}" if parts else ""
 
     @property
     def secret_statement(self) -> str:

@@ -139,10 +139,10 @@ def _work(law: Mechanism, promise: Promise, joint: Joint, most: int) -> int:
     """How many numbers the worst members of all sets take, for all outputs; counted until they are too many."""
     inputs, events = joint.a * (joint.c if law.sees_secret else 1), 0
     outputs = max(law.observation_size // max(law.inputs, 1), 1)
-    for asked in promise.group_pairs(joint.c, joint.m, law.sees_secret):
-        refuse_scales(asked)
-        classes = len(np.unique(joint.combos[:, asked.known], axis=0)) if asked.known else 1
-        events += classes * max(2 * joint.c * inputs, len(asked.pairs))
+    for question in promise.group_pairs(joint.c, joint.m, law.sees_secret):
+        refuse_scales(question)
+        classes = len(np.unique(joint.combos[:, question.known], axis=0)) if question.known else 1
+        events += classes * max(2 * joint.c * inputs, len(question.pairs))
         if events * max(outputs, BOUND) > most:
             break
     return events * max(outputs, BOUND)

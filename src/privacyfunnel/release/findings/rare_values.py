@@ -78,19 +78,19 @@ def rare_value_advice(joint: Joint) -> str:
 
 def format_rare_values(joint: Joint) -> str:
     """How many values, or combinations of them, few people have; nothing where none has few."""
-    said = []
+    parts = []
     for j, attribute in enumerate(joint.attributes):
         rows = np.zeros(len(attribute.labels), dtype=joint.weights.dtype)
         np.add.at(rows, joint.combos[:, j], joint.weights.sum(axis=0))
         few = int((rows < FEW).sum())
-        said += [f"{_format_count(few, 'value')} of {attribute.name}"] if few else []
+        parts += [f"{_format_count(few, 'value')} of {attribute.name}"] if few else []
     combinations = int((joint.weights.sum(axis=0) < FEW).sum())
     if joint.m > 1 and combinations:
-        said = [_format_count(combinations, "combination")]
-    if not said:
+        parts = [_format_count(combinations, "combination")]
+    if not parts:
         return ""
-    are = "is" if len(said) == 1 and said[0].startswith("1 ") else "are"
-    return f"{', '.join(said)} {are} so rare (fewer than {FEW} people) that they may point to a person"
+    are = "is" if len(parts) == 1 and parts[0].startswith("1 ") else "are"
+    return f"{', '.join(parts)} {are} so rare (fewer than {FEW} people) that they may point to a person"
 
 
 def rare_secret_advice(joint: Joint, columns: Sequence[str]) -> str:

@@ -34,11 +34,13 @@ def sparseness_advice(joint: Joint, edges: Mapping[str, tuple[float, ...]]) -> s
     share = revealing_share(joint)
     if share < REVEALING_SHARE:
         return ""
-    said = f"in your file the published values of {format_percent(share)} of the rows decide the secret"
+    sentence = f"in your file the published values of {format_percent(share)} of the rows decide the secret"
     best = min(smaller_tables(joint, edges), key=lambda table: table.revealing_share, default=None)
     if best is None or best.revealing_share >= share:
-        return said
-    return f"{said}; {best.change} and it is {format_percent(best.revealing_share)}, and shares become more accurate"
+        return sentence
+    return (
+        f"{sentence}; {best.change} and it is {format_percent(best.revealing_share)}, and shares become more accurate"
+    )
 
 
 def smaller_tables(joint: Joint, edges: Mapping[str, tuple[float, ...]]) -> Iterator[SmallerTable]:

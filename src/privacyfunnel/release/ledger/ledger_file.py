@@ -296,10 +296,10 @@ class Ledger:
                 if any(not entry.shares_place(mine) or entry.state == BEGUN for entry in new):
                     raise refuse(new)
                 replaced = [entry for entry in entries if entry.shares_place(mine) and entry.state == FINISHED]
-                told = [entry for entry in replaced if entry.counts_with(mine)]
+                earlier = [entry for entry in replaced if entry.counts_with(mine)]
                 self._write(salt, (*entries, mine))
             try:
-                yield told
+                yield earlier
                 done = True
             finally:
                 self._close(mine, stands=done or mine.has_appeared(replaced))  # what failed later has appeared

@@ -78,29 +78,31 @@ class LedgerReport:
     @property
     def statements(self) -> tuple[str, ...]:
         """What the owner must know, a sentence each."""
-        said = []
+        sentences = []
         if self.repeats:
             worst = "" if self.together is None else f" Worst for {self.together.composed.description}."
-            said.append(f"These rows were released before: {_list_entries(self.repeats)}. {self.leak_statement}{worst}")
+            sentences.append(
+                f"These rows were released before: {_list_entries(self.repeats)}. {self.leak_statement}{worst}"
+            )
         if self.replaced:
-            said.append(
+            sentences.append(
                 f"This replaces a release of the same rows: {_list_entries(self.replaced)}. If that was ever "
                 "handed out, "
                 "both count; the ledger remembers it, but counts it no more."
             )
         if self.alike:
-            said.append(
+            sentences.append(
                 "These rows were released before with the same key, ids and protocol: "
                 f"{_list_entries(self.alike)}. Whoever "
                 "did not change is published once; whoever changed has two independent draws, and nothing bounds what "
                 "both say."
             )
         if self.others:
-            said.append(
+            sentences.append(
                 f"These rows were also released about other secrets: {_list_entries(self.others)}. An audit of all "
                 "their protocols computes what they leak together about each secret."
             )
-        return tuple(said)
+        return tuple(sentences)
 
     @property
     def leak_statement(self) -> str:
@@ -108,10 +110,12 @@ class LedgerReport:
         if self.together is None:
             return f"Their joint leakage with this one is not known: {self.unknown}"
         found = self.together
-        said = f"Together with this one they leak {found.promise.name} ε = {format_epsilon(found.composed.epsilon)}."
+        sentence = (
+            f"Together with this one they leak {found.promise.name} ε = {format_epsilon(found.composed.epsilon)}."
+        )
         if self.at_most is None:
-            return said
-        return f"{said} Whoever believes the prior of this one learns at most ε = {format_epsilon(self.at_most)}."
+            return sentence
+        return f"{sentence} Whoever believes the prior of this one learns at most ε = {format_epsilon(self.at_most)}."
 
 
 def early_entry(
@@ -366,14 +370,14 @@ class Account:
     def text(self) -> str:
         """In a sentence."""
         several = f"{len(self.releases)} releases" if len(self.releases) > 1 else "one release"
-        said = f"{' & '.join(self.secret)}, {self.rows:,} rows, {several}: "
+        start = f"{' & '.join(self.secret)}, {self.rows:,} rows, {several}: "
         if self.promised is None or self.spent is None or self.left is None:
-            said += f"no bound. {self.how}"
+            start += f"no bound. {self.how}"
         else:
             promised, spent = format_epsilon(self.promised), format_epsilon(self.spent)
-            said += f"ε = {promised} promised, {spent} spent, {self.left:.3g} left. {self.how}"
+            start += f"ε = {promised} promised, {spent} spent, {self.left:.3g} left. {self.how}"
         besides = f" Designs that were not released drew noise of ε = {format_epsilon(self.noise)} besides."
-        return said + (besides if self.noise else "")
+        return start + (besides if self.noise else "")
 
     def to_dict(self) -> dict[str, Any]:
         """As one object of JSON; what nothing bounds is null."""

@@ -65,12 +65,12 @@ def _parse_form(form: Form) -> dict[str, Any]:
     }
 
 
-async def beliefs_view(asked: PageRequest) -> Response:
+async def beliefs_view(request: PageRequest) -> Response:
     """The beliefs for what the form says now; nothing is kept."""
     from dataclasses import replace
 
-    choices = replace(asked.session.choices, **_parse_form(asked.query))
-    return HTMLResponse(asked.render("beliefs", **beliefs(choices)))
+    choices = replace(request.session.choices, **_parse_form(request.query))
+    return HTMLResponse(request.render("beliefs", **beliefs(choices)))
 
 
 def beliefs(choices: Choices) -> dict[str, Any]:
@@ -141,12 +141,12 @@ def solution(session: Session) -> Cost | None:
 
 
 def cost_part(session: Session, job: Job) -> dict[str, Any]:
-    said, found = job.messages, job.result or job.messages.get("solved")
+    messages, found = job.messages, job.result or job.messages.get("solved")
     return {
-        "best": said.get("best") if found is None else found.best,
+        "best": messages.get("best") if found is None else found.best,
         "found": found,
-        "proof": said.get("proof"),
-        "doing": said.get("doing"),
+        "proof": messages.get("proof"),
+        "doing": messages.get("doing"),
         "over": job.is_over,
         "stopped": job.state == STOPPED,
         "taken": session.choices.time_limit,
@@ -250,9 +250,9 @@ def write(session: Session, form: Form) -> None:
     session.work("publish", session.choices, *(form.get(name) == "yes" for name in ("again", "force", "anyway")))
 
 
-async def report(asked: PageRequest) -> Response:
+async def report(request: PageRequest) -> Response:
     """The owner's report, as it was written, in a frame that nothing can leave."""
-    job = asked.session.last_job("publish")
+    job = request.session.last_job("publish")
     if job is None or job.state != DONE:
         return Response("", 404)
     text = job.result.report.read_text(encoding="utf-8")
@@ -260,12 +260,12 @@ async def report(asked: PageRequest) -> Response:
     return HTMLResponse(text, headers=headers)
 
 
-async def send_script(asked: PageRequest) -> Response:
-    return _file(script(asked.session.choices), "text/x-python", "publish.py")
+async def send_script(request: PageRequest) -> Response:
+    return _file(script(request.session.choices), "text/x-python", "publish.py")
 
 
-async def send_notebook(asked: PageRequest) -> Response:
-    return _file(notebook(asked.session.choices), "application/x-ipynb+json", "publish.ipynb")
+async def send_notebook(request: PageRequest) -> Response:
+    return _file(notebook(request.session.choices), "application/x-ipynb+json", "publish.ipynb")
 
 
 def _file(text: str, kind: str, name: str) -> Response:

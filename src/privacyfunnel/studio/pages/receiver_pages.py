@@ -60,9 +60,9 @@ def show_analyst(session: Session) -> dict[str, Any]:
 
 def take_analyst(session: Session, form: Form) -> None:
     store_paths(session, form, *ANALYST_SLOTS)
-    asked = {name: form.get(name, "") for name in ("one", "other", "by", "level", "target") if name in form}
-    if asked:
-        session.beside["analyst"] = {**session.beside.get("analyst", {}), **asked}
+    choices = {name: form.get(name, "") for name in ("one", "other", "by", "level", "target") if name in form}
+    if choices:
+        session.beside["analyst"] = {**session.beside.get("analyst", {}), **choices}
 
 
 def analyse_publication(session: Session, form: Form) -> None:
@@ -74,14 +74,14 @@ def start_analyst(session: Session) -> Job | None:
     protocol, sanitised = (slot_file(session, slot) for slot in ANALYST_SLOTS)
     if protocol is None or sanitised is None:
         return None
-    asked = session.beside.get("analyst", {})
-    one, other = asked.get("one", ""), asked.get("other", "")
+    choices = session.beside.get("analyst", {})
+    one, other = choices.get("one", ""), choices.get("other", "")
     columns = [tuple(dict.fromkeys(name for name in (one, other) if name))] if one else []
-    level = float(asked.get("level") or 0.95)
+    level = float(choices.get("level") or 0.95)
     if level not in LEVELS:
         raise ParameterError("A level is one of 90, 95 and 99 %. Choose one.")
-    target = "population" if asked.get("target") == "population" else "table"
-    by = (asked["by"],) if asked.get("by") else ()
+    target = "population" if choices.get("target") == "population" else "table"
+    by = (choices["by"],) if choices.get("by") else ()
     return session.work("analyst", protocol.path, sanitised.path, columns, by, level, target)
 
 
@@ -103,21 +103,21 @@ def analyst_part(session: Session, job: Job) -> dict[str, Any]:
     }
 
 
-async def estimates(asked: PageRequest) -> Response:
-    job = asked.session.last_job("analyst")
+async def estimates(request: PageRequest) -> Response:
+    job = request.session.last_job("analyst")
     if job is None or job.state != DONE:
         return Response("", 404)
     return Response(job.result.csv, media_type="text/csv", headers=_attachment_headers("estimates.csv"))
 
 
-async def impute(asked: PageRequest) -> Response:
+async def impute(request: PageRequest) -> Response:
     """Complete so many tables, and hand out the one that is asked for."""
-    protocol, sanitised = (slot_file(asked.session, slot) for slot in ANALYST_SLOTS)
-    number = asked.query.get("table", "")
+    protocol, sanitised = (slot_file(request.session, slot) for slot in ANALYST_SLOTS)
+    number = request.query.get("table", "")
     if protocol is None or sanitised is None or not number.isdecimal() or not 1 <= int(number) <= MOST_IMPUTED:
         return Response("", 404)
-    into = asked.session.beside.setdefault("imputed", asked.place.new_folder())
-    job = asked.session.work(
+    into = request.session.beside.setdefault("imputed", request.place.new_folder())
+    job = request.session.work(
         "impute", protocol.path, sanitised.path, into, 5, (), about=(protocol.path, sanitised.path)
     )
     job = await wait_for(job)
@@ -147,11 +147,11 @@ AUDIT_SLOTS = ("rules", "original", "drawn")
 
 
 def show_audit(session: Session) -> dict[str, Any]:
-    said = session.beside.get("audit", {})
+    answers = session.beside.get("audit", {})
     return {
         **{slot: slot_file(session, slot) for slot in AUDIT_SLOTS},
-        "secret": said.get("secret", ""),
-        "publish": said.get("publish", ""),
+        "secret": answers.get("secret", ""),
+        "publish": answers.get("publish", ""),
         "published": publication_job(session) is not None,
     }
 
@@ -173,9 +173,9 @@ def start_audit(session: Session) -> Job | None:
     rules, original, drawn = (slot_file(session, slot) for slot in AUDIT_SLOTS)
     if rules is None or original is None:
         return None
-    said = session.beside.get("audit", {})
+    answers = session.beside.get("audit", {})
     secret, publish = (
-        tuple(name.strip() for name in said.get(key, "").split(",") if name.strip()) for key in ("secret", "publish")
+        tuple(name.strip() for name in answers.get(key, "").split(",") if name.strip()) for key in ("secret", "publish")
     )
     matrix = not rules.name.lower().endswith(".json")
     return session.work(

@@ -127,18 +127,18 @@ def roles_part(session: Session, job: Job) -> dict[str, Any]:
     return {"rows": rows, "names": NAMES, "warnings": WARNINGS, "parts": tuple(PARTS), "looked": job.result}
 
 
-async def cut(asked: PageRequest) -> Response:
+async def cut(request: PageRequest) -> Response:
     """One column in the bins that are asked for, as a picture and in words."""
-    looked = _column_glances(asked.session)
-    number = asked.query.get("column", "")
+    looked = _column_glances(request.session)
+    number = request.query.get("column", "")
     if looked is None or not number.isdecimal() or int(number) >= len(looked):
         return Response("", 404)
-    at, how = looked[int(number)], asked.query.get("how", "").strip()
-    choices = asked.session.choices
+    at, how = looked[int(number)], request.query.get("how", "").strip()
+    choices = request.session.choices
     picture, found, sentence = None, None, ""
     if how:
         job = await wait_for(
-            asked.session.work(
+            request.session.work(
                 "edges",
                 choices.table,
                 choices.dialect,
@@ -151,7 +151,7 @@ async def cut(asked: PageRequest) -> Response:
     if at.bars is not None:
         picture = pictures.bars_picture(at.column, at.bars, found.edges if found is not None else ())
     pairs = [] if found is None else list(zip(found.labels, found.rows, strict=True))
-    return HTMLResponse(asked.render("cut", shown=picture, cut=found, pairs=pairs, sentence=sentence))
+    return HTMLResponse(request.render("cut", shown=picture, cut=found, pairs=pairs, sentence=sentence))
 
 
 def _column_glances(session: Session) -> tuple[ColumnProfile, ...] | None:

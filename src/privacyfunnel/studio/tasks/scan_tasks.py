@@ -99,12 +99,12 @@ def today(say: ProgressReporter, choices: Choices) -> TableLeaks:
         merges=choices.merges,
     )
     chosen = set(choices.columns(PUBLISH))
-    told = tuple(_column_leak(at, found, choices, at.column in chosen) for at in found.looks)
+    leaks = tuple(_column_leak(at, found, choices, at.column in chosen) for at in found.looks)
     return TableLeaks(
         rows=found.rows,
         secret=" & ".join(found.secret),
         secrets=found.secrets,
-        columns=tuple(sorted(told, key=lambda each: not each.chosen)),
+        columns=tuple(sorted(leaks, key=lambda each: not each.chosen)),
         together=_describe_combination(choices),
         notes=_notes(found),
     )
@@ -132,12 +132,12 @@ def _describe_column(look: ColumnScan, secret: str) -> str:
     if look.note:
         return f"Not measured: {look.note}."
     if math.isinf(look.lip):
-        said = f"No bound: nobody with “{look.value}” has “{look.secret}”."
+        text = f"No bound: nobody with “{look.value}” has “{look.secret}”."
     else:
-        said = f"Factor {format_factor(look.lip)}: “{look.value}” changes the probability of “{look.secret}” most."
+        text = f"Factor {format_factor(look.lip)}: “{look.value}” changes the probability of “{look.secret}” most."
     if look.decided:
-        said += f" It gives {secret} of {format_percent(look.decided)} of people away."
-    return said
+        text += f" It gives {secret} of {format_percent(look.decided)} of people away."
+    return text
 
 
 def _describe_combination(choices: Choices) -> str:
@@ -157,16 +157,16 @@ def _describe_combination(choices: Choices) -> str:
         )
     except InputError as error:  # of columns that are too many to be counted together
         return f"Not measured together: {error}"
-    said = (
+    text = (
         f"In one row the chosen columns make {found.combinations:,} combinations, which "
         f"{_describe_movement(found.epsilon)}."
     )
     if found.decided:
-        said += (
+        text += (
             f" The combination of {format_percent(found.decided)} of people occurs with one secret only, and "
             "gives it away."
         )
-    return said + (
+    return text + (
         f" {format_percent(found.alone)} of people are the only ones with their combination." if found.alone else ""
     )
 
@@ -180,14 +180,14 @@ def _describe_movement(epsilon: float | None) -> str:
 
 
 def _notes(found: Scan) -> tuple[str, ...]:
-    said = []
+    notes = []
     if found.order is not None:
-        said.append(f"Row order of the table: {found.order}. Rows are published in random order.")
+        notes.append(f"Row order of the table: {found.order}. Rows are published in random order.")
     if found.secret_in_bins:
-        said.append(f"{format_names(found.secret_in_bins)} has many numbers and was binned for this scan.")
+        notes.append(f"{format_names(found.secret_in_bins)} has many numbers and was binned for this scan.")
     if found.rare is not None:
-        said.append(
+        notes.append(
             f"{found.rare.secrets.rare} of {found.secrets} values of the secret are rare. Every value that never "
             "occurs with one of them leaks without bound."
         )
-    return tuple(said)
+    return tuple(notes)

@@ -59,15 +59,15 @@ def column_bins(column: str, how: Any, text: str | None = None) -> Bins:
     return Bins(column, how=how)
 
 
-def parse_bins(asked: Iterable[Bins | str] | Mapping[str, Any]) -> tuple[Bins, ...]:
+def parse_bins(rules: Iterable[Bins | str] | Mapping[str, Any]) -> tuple[Bins, ...]:
     """Bins as they are asked for in Python: `{"age": [0, 18, 65], "visit": "month"}`, or a list of `Bins`.
 
     >>> [at.column for at in parse_bins({"age": [0, 18, 65], "visit": "month"})]
     ['age', 'visit']
     """
-    if isinstance(asked, Mapping):
-        return tuple(column_bins(column, how) for column, how in asked.items())
-    return tuple(parse_bin(at) if isinstance(at, str) else at for at in asked)
+    if isinstance(rules, Mapping):
+        return tuple(column_bins(column, how) for column, how in rules.items())
+    return tuple(parse_bin(at) if isinstance(at, str) else at for at in rules)
 
 
 def format_bins(bins: Bins) -> str:

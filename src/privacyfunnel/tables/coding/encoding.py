@@ -172,20 +172,20 @@ def encode(
 def column_coders(table: Table, columns: Sequence[str], bins: Sequence[Bins]) -> list[Coder]:
     """A coder per column of a prepared table. Edges from the data cost a reading of the columns concerned."""
     validate_columns([binned.column for binned in bins], table.columns, "binned")
-    asked = {binned.column: binned for binned in bins}
-    for column in asked:
+    rules = {binned.column: binned for binned in bins}
+    for column in rules:
         if column not in columns:
             raise ColumnError(
                 f"column '{column}' is binned but neither secret nor published. Name it there, or drop its bins."
             )
     edges = find_edges(table, bins)
-    return [_coder(column, asked.get(column), edges.get(column), table.numbers) for column in columns]
+    return [_coder(column, rules.get(column), edges.get(column), table.numbers) for column in columns]
 
 
-def _coder(column: str, asked: Bins | None, edges: tuple[float, ...] | None, numbers: NumberFormat) -> Coder:
+def _coder(column: str, rule: Bins | None, edges: tuple[float, ...] | None, numbers: NumberFormat) -> Coder:
     if edges is not None:
         return BinCoder(column, edges)
-    return LabelCoder(column, keep_numbers=asked is not None, how=None if asked is None else asked.how, numbers=numbers)
+    return LabelCoder(column, keep_numbers=rule is not None, how=None if rule is None else rule.how, numbers=numbers)
 
 
 def encode_with_coders(

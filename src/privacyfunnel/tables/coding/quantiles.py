@@ -97,10 +97,10 @@ def _round_edge(before: float, cut: float) -> float:
 
 def find_edges(table: Table, bins: Iterable[Bins]) -> dict[str, tuple[float, ...]]:
     """The edges of each column that is cut; those that depend on the data cost a reading of the columns concerned."""
-    asked = {at.column: at for at in bins}
-    edges = {column: at.edges for column, at in asked.items() if at.edges}
-    edges |= _quantile_edges(table, {name: at.quantiles for name, at in asked.items() if at.quantiles is not None})
-    wide = {column: at for column, at in asked.items() if at.width is not None}
+    rules = {at.column: at for at in bins}
+    edges = {column: at.edges for column, at in rules.items() if at.edges}
+    edges |= _quantile_edges(table, {name: at.quantiles for name, at in rules.items() if at.quantiles is not None})
+    wide = {column: at for column, at in rules.items() if at.width is not None}
     return edges | {column: wide[column].multiples(*ends) for column, ends in number_ranges(table, list(wide)).items()}
 
 

@@ -119,8 +119,8 @@ class TableTarget:
         if isinstance(error, OutputError):
             return error
         why = _about_names(error)
-        told = f": {why}. Correct that" if why else ". Try to write there by hand"
-        return make_retryable(OutputError(f"{self} took no row, and nothing was published{told}, and run again."))
+        reason = f": {why}. Correct that" if why else ". Try to write there by hand"
+        return make_retryable(OutputError(f"{self} took no row, and nothing was published{reason}, and run again."))
 
 
 def _execute(connection: Any, statement: str) -> None:
@@ -131,7 +131,7 @@ def _execute(connection: Any, statement: str) -> None:
 def _about_names(error: Exception) -> str:
     """What a database says of names or rights, which quotes no row; nothing where it may speak of rows."""
     text, kind, state = str(error), type(error).__name__, str(getattr(error, "sqlstate", ""))
-    told = kind in NAMES_OR_RIGHTS or state.startswith("42") or text.startswith(NAMES_AND_GRAMMAR)
-    if not told and "Failed to create table" not in text:
+    about_names = kind in NAMES_OR_RIGHTS or state.startswith("42") or text.startswith(NAMES_AND_GRAMMAR)
+    if not about_names and "Failed to create table" not in text:
         return ""
     return (text.partition("ERROR:")[2] or text).strip().partition("\n")[0]

@@ -115,13 +115,13 @@ class DelimitedTable:
     def batches(self, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
         """The rows in order. Raises if there is none, or if a row has too many or too few fields."""
         last = self.columns[-1]
-        asked = list(dict.fromkeys([*columns, last]))
+        needed = list(dict.fromkeys([*columns, last]))
         rows = gaps = 0
         try:
-            for batch in self._scan_batches(asked) if self.plain else self._parse_batches(asked):
+            for batch in self._scan_batches(needed) if self.plain else self._parse_batches(needed):
                 rows += batch.height
                 gaps += batch[last].null_count()
-                yield select_columns(require_columns(batch, asked, self.name), columns)
+                yield select_columns(require_columns(batch, needed, self.name), columns)
         except pl.exceptions.PolarsError as error:
             self._refuse_ragged()
             raise TableError(
@@ -299,9 +299,9 @@ def _first_lines(path: Path) -> list[str]:
 def _rows_of_lines(lines: Sequence[str], delimiter: str | None) -> list[list[str]]:
     """Each line by itself, cut by the delimiter that suits most of them."""
     delimiters = [detect_delimiter(lines[i:]) for i in range(len(lines))] if delimiter is None else [delimiter]
-    meant = Counter(delimiters).most_common(1)[0][0] if delimiters else ","
+    commonest = Counter(delimiters).most_common(1)[0][0] if delimiters else ","
     with suppress(csv.Error):
-        return [next(csv.reader([line], delimiter=meant), []) for line in lines]
+        return [next(csv.reader([line], delimiter=commonest), []) for line in lines]
     return []
 
 
@@ -317,8 +317,8 @@ def _detect_text_format(path: Path, dialect: Dialect, delimiter: str, encoding: 
     """How the file is written, and what of it nobody said."""
     utf_8 = encoding == UTF_8
     name = {"cp1252": "windows-1252"}.get(encoding, encoding)
-    said = [] if utf_8 or dialect.encoding is not None else [f"{name} text"]
-    said += [] if decimal == "." or dialect.decimal is not None else ["decimal commas"]
+    notes = [] if utf_8 or dialect.encoding is not None else [f"{name} text"]
+    notes += [] if decimal == "." or dialect.decimal is not None else ["decimal commas"]
     return TextFormat(
-        delimiter, "utf-8" if utf_8 else encoding, utf_8 and has_byte_order_mark(path), decimal, tuple(said)
+        delimiter, "utf-8" if utf_8 else encoding, utf_8 and has_byte_order_mark(path), decimal, tuple(notes)
     )

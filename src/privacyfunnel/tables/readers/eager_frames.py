@@ -281,11 +281,11 @@ def contingency_from_frame(
     merges: Sequence[Merge] = (),
 ) -> Contingency:
     """n(s, x) of a frame of any library; one column may be named by itself, and bins as on the command line."""
-    table, asked = frame_table(native), parse_bins(bins)
+    table, rules = frame_table(native), parse_bins(bins)
     secret = [secret] if isinstance(secret, str) else secret
     publish = [publish] if isinstance(publish, str) else publish
-    found = count_in_engine(table, secret, publish, asked, merges)
-    return found or encode(table, secret=secret, publish=publish, bins=asked, merges=merges).contingency
+    found = count_in_engine(table, secret, publish, rules, merges)
+    return found or encode(table, secret=secret, publish=publish, bins=rules, merges=merges).contingency
 
 
 def frame_by_persons(

@@ -143,15 +143,15 @@ def _read_excel(path: Path, dialect: Dialect) -> ForeignRows:
             f"'{path}' has no sheet '{sheet}'; it has {', '.join(book.sheet_names[:10])}. Name one with "
             f"{hint('sheet')}."
         )
-    said: tuple[str, ...] = (f"the sheet {sheet}",) if dialect.sheet is None and len(book.sheet_names) > 1 else ()
+    notes: tuple[str, ...] = (f"the sheet {sheet}",) if dialect.sheet is None and len(book.sheet_names) > 1 else ()
     top = [["" if cell is None else str(cell) for cell in row] for row in _first_rows(book, sheet)]
     titles = find_header_row(top, dialect.header_row)
-    said += (f"names in row {titles + 1}",) if titles and dialect.header_row is None else ()
+    notes += (f"names in row {titles + 1}",) if titles and dialect.header_row is None else ()
     _refuse_merged_rows(path, sheet, titles)
     options = {"header_row": titles} if titles else {}
     return (
         pl.read_excel(path, sheet_name=sheet, engine="calamine", infer_schema_length=None, read_options=options),
-        said,
+        notes,
     )
 
 
@@ -197,8 +197,8 @@ def _labelled_reader(reader: str) -> Callable[[Path, Dialect], ForeignRows]:
         rows, about = getattr(pyreadstat, reader)(path, output_format="polars", encoding=dialect.encoding)
         labels: Mapping[str, Mapping[Any, str]] = about.variable_value_labels
         named = {column: known for column, known in labels.items() if column in rows.columns and known}
-        said = (f"labels of {', '.join(list(named)[:5])}",) if named else ()
-        return rows.with_columns(_apply_labels(rows[column], known) for column, known in named.items()), said
+        notes = (f"labels of {', '.join(list(named)[:5])}",) if named else ()
+        return rows.with_columns(_apply_labels(rows[column], known) for column, known in named.items()), notes
 
     return read
 

@@ -244,10 +244,10 @@ def _report_failures(path: Path, encoding: str) -> Iterator[None]:
     try:
         yield
     except UnicodeError as error:
-        meant = "UTF-8" if encoding == UTF_8 else encoding
+        wanted = "UTF-8" if encoding == UTF_8 else encoding
         other = "windows-1252" if encoding == UTF_8 else "utf-8"
         raise TableError(
-            f"'{path}' must be {meant} text; some of its bytes are not. "
+            f"'{path}' must be {wanted} text; some of its bytes are not. "
             f"Name its encoding, for example {hint('encoding', other)}."
         ) from error
     except (EOFError, gzip.BadGzipFile, zlib.error, zstandard.ZstdError) as error:

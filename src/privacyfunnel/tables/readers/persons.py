@@ -43,20 +43,22 @@ class PersonTable(TableWrapper):
     @property
     def text_format(self) -> TextFormat:
         whose = f"one row for each {self.person}"
-        said = whose if self.which is None else f"{whose}, their {self.which}"
-        return replace(self.table.text_format, detection_notes=(*self.table.text_format.detection_notes, said))
+        note = whose if self.which is None else f"{whose}, their {self.which}"
+        return replace(self.table.text_format, detection_notes=(*self.table.text_format.detection_notes, note))
 
     def batches(self, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
-        asked = list(dict.fromkeys([self.person, *columns]))
-        parts = [part.unique(maintain_order=True) if self.which is None else part for part in self.table.batches(asked)]
+        needed = list(dict.fromkeys([self.person, *columns]))
+        parts = [
+            part.unique(maintain_order=True) if self.which is None else part for part in self.table.batches(needed)
+        ]
         rows = self._one_row_each(pl.concat(parts), columns)
         yield from require_columns(select_columns(rows, columns), columns, self.name).iter_slices(BATCH_ROWS)
 
     def places(self, columns: Sequence[str]) -> IntArray:
         """The numbers of the rows that count, where all rows of a person must be alike in these columns."""
-        asked = list(dict.fromkeys([self.person, *columns]))
-        number = unique_label("row", asked)
-        rows = pl.concat(list(self.table.batches(asked))).with_row_index(number)
+        needed = list(dict.fromkeys([self.person, *columns]))
+        number = unique_label("row", needed)
+        rows = pl.concat(list(self.table.batches(needed))).with_row_index(number)
         return self._one_row_each(rows, columns)[number].cast(pl.Int64).to_numpy()
 
     def _one_row_each(self, rows: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:

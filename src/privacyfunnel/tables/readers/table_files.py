@@ -154,8 +154,8 @@ def _open(path: Path, dialect: Dialect) -> Table:
     if suffix in DELIMITED:
         from privacyfunnel.tables.readers.delimited import DelimitedTable
 
-        meant = dialect.delimiter or DELIMITED[suffix]
-        return DelimitedTable.open(path, replace(dialect, delimiter=meant))
+        delimiter = dialect.delimiter or DELIMITED[suffix]
+        return DelimitedTable.open(path, replace(dialect, delimiter=delimiter))
     from privacyfunnel.tables.readers.foreign_files import ColumnarTable
 
     return ColumnarTable.open(path, "Parquet" if suffix in PARQUET else "Arrow", dialect.numbers)

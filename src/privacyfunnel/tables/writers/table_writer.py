@@ -94,8 +94,8 @@ def guard_formulas(batch: pl.DataFrame) -> pl.DataFrame:
 def strip_guards(text: pl.Series, labels: Sequence[str]) -> pl.Series:
     """The labels that cells show, whether or not they were made safe."""
     guards = {f"{GUARD}{label}": label for label in labels if label.startswith(FORMULA) or is_like_a_day(label)}
-    meant = {cell: label for cell, label in guards.items() if cell not in labels}
-    return text.replace(meant) if meant else text
+    labels_of = {cell: label for cell, label in guards.items() if cell not in labels}
+    return text.replace(labels_of) if labels_of else text
 
 
 def _guard_column(column: pl.Series) -> pl.Series:
