@@ -34,11 +34,7 @@ CASES: list[Case] = [
     ("spec/checks.py check_model", "S --publish town --keep-order", ["no --keep-order", "--prior table"]),
     ("spec/checks.py check_model", "S --publish town --with-shares", ["no --with-shares", "--prior table"]),
     ("spec/checks.py check_model", "S --publish town --keep rare", ["no --keep", "--prior table"]),
-    (
-        "spec/checks.py check_model",
-        "S --publish age --bin age=quantiles:4",
-        ["--bin age=0,10,20", "--prior table"],
-    ),
+    ("spec/checks.py check_model", "S --publish age --bin age=quantiles:4", ["--bin age=0,10,20", "--prior table"]),
     (
         "spec/checks.py check_population",
         "S --publish town --prior population",
@@ -54,11 +50,7 @@ CASES: list[Case] = [
         "sanitise june.csv --after may --known town",
         ["no --known", "S --publish town --known town --method real-or-synthetic"],
     ),
-    (
-        "spec/checks.py check_robust",
-        "S --publish town,group --known town --prior table",
-        ["no --known"],
-    ),
+    ("spec/checks.py check_robust", "S --publish town,group --known town --prior table", ["no --known"]),
     (
         "spec/checks.py refuse_beside",
         "S --publish town --robust 1.5 --sees-secret --prior table",
@@ -172,11 +164,7 @@ CASES: list[Case] = [
         "S --publish town --epsilon 0.5 --design-epsilon 0.5",
         ["--design-epsilon 0.2", "S --publish town --epsilon 1.5 --design-epsilon 0.5"],
     ),
-    (
-        "release/private_design.py fit_or_advise",
-        "S --publish town --epsilon 0.001",
-        ["--epsilon ?", "--prior table"],
-    ),
+    ("release/private_design.py fit_or_advise", "S --publish town --epsilon 0.001", ["--epsilon ?", "--prior table"]),
     (
         "release/private_design.py fit_or_advise",
         "S --publish area --epsilon 0.4",

@@ -154,8 +154,9 @@ def test_the_summary_says_first_what_an_analyst_gets(tmp_path: Path, capsys: pyt
     for use in ("information", "statistics"):
         code, summary, _ = said(capsys, *start, "--for", use, "--details")
         assert code == 0
-        first = [line.split()[0] for line in summary.splitlines() if line.startswith(("shares", "kept "))]
-        assert first == ["shares", "kept"]
+        first = [line.split()[0] for line in summary.splitlines() if line.startswith(("shares", "information"))]
+        assert first == ["shares"]
+        assert "nats" not in summary
         assert "each share of x within ±" in summary
         (within,) = json.loads(said(capsys, *start, "--for", use, "--json")[1])["shares_within"]
         assert within["worst_value"] in {"a", "b", "c"}
