@@ -12,9 +12,11 @@ import pytest
 
 from privacyfunnel import audit, sanitise
 from privacyfunnel.errors import InputError
+from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.sealing import SealedProtocol, certify_at_model
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.release.release import Release
+from privacyfunnel.report.summary_lines import _neighbours_text
 from privacyfunnel.spec import ReleaseSpec
 
 PAGE = Path(__file__).parents[2] / "docs" / "limits.md"
@@ -127,3 +129,5 @@ def test_every_promise_is_certified_or_refused_with_what_to_do(promises: dict[st
         else:
             sealed = SealedProtocol.from_text(release.sealed.to_text())
             assert 0 < certified(sealed, release) <= sealed.promise.epsilon + 1e-12
+            if way == "many columns":  # no summary advises what would be refused
+                assert (hint("known", "x") in _neighbours_text(sealed)) is stated()[name]["`--known`"]

@@ -252,7 +252,8 @@ class Release(PublishedTable):
             )
         elif len(domain.attributes) > 1 + bool(self.sealed.follows) and not promise.guards_known_attributes:
             way = hint("promise", "srlip") if self.sealed.mechanism.lists_inputs else hint("known")
-            covers = f"; {way} covers neighbours" if to_owner else ""
+            helps = to_owner and (self.sealed.mechanism.lists_inputs or not promise.by_column)
+            covers = f"; {way} covers neighbours" if helps else ""
             found += [
                 f"A neighbour who knows a person's {at.name} may learn any amount about their {secret}{covers}."
                 for at in domain.attributes[bool(self.sealed.follows) :]

@@ -136,7 +136,8 @@ def _neighbours_text(sealed: SealedProtocol) -> str:
     if len(names) == 1 and not sealed.sees_secret:
         return f"{who}: covered, a record tells them nothing new"
     way = hint("promise", "srlip") if sealed.mechanism.lists_inputs else hint("known", names[0])
-    return f"{who}: NOT covered ({way} covers them)"
+    few = sealed.mechanism.lists_inputs or not sealed.promise.by_column  # else no option covers them
+    return f"{who}: NOT covered{f' ({way} covers them)' if few else ''}"
 
 
 def _accuracy_text(release: Release) -> str:

@@ -109,7 +109,7 @@ def list_attackers(
     )
 
 
-def warn_of_attackers(found: tuple[Attacker, ...], promised: float) -> str:
+def warn_of_attackers(found: tuple[Attacker, ...], promised: float, *, one_secret: bool = True) -> str:
     """In one line, who can learn more than was promised, and how much; nothing where nobody was found to.
 
     Where that is most rows for a classifier, the model says less of the secret than people can know, and the promise
@@ -122,7 +122,9 @@ def warn_of_attackers(found: tuple[Attacker, ...], promised: float) -> str:
             rows = f" for {format_percent(each.rows_beyond, up=True)} of rows" if each.rows_beyond else ""
             worse.append(f"{SHORT[each.name]} {size}{rows}")
             if each.name == CLASSIFIER and each.rows_beyond is not None and each.rows_beyond > MOST_ROWS:
-                coarse = f". Most rows are not protected from them: {hint('robust', 1.25)} covers whoever is near it"
+                coarse = ". Most rows are not protected from them"
+                if one_secret:
+                    coarse += f": {hint('robust', 1.25)} covers whoever has nearly the model's odds"
     return f"more than ×{format_factor(promised)} for some: {'; '.join(worse)}{coarse}" if worse else ""
 
 
@@ -337,7 +339,8 @@ class Findings:
     @property
     def knows_better(self) -> str:
         """Who can learn more than was promised, in one line; nothing where nobody was found to."""
-        return warn_of_attackers(self.attackers, self._design.sealed.total_epsilon)
+        sealed = self._design.sealed
+        return warn_of_attackers(self.attackers, sealed.total_epsilon, one_secret=not sealed.promise.by_column)
 
     @property
     def _on_table(self) -> tuple[Mechanism, Joint]:
