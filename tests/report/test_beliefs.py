@@ -73,3 +73,9 @@ def test_an_upper_limit_is_never_rounded_down_and_nothing_runs_past_the_whole() 
 
 def test_factors_are_never_rounded_down_and_huge_ones_are_powers() -> None:
     assert [format_factor(epsilon) for epsilon in (0.0, 1.0, 9.0, 12.1)] == ["1", "2.72", "8110", "e^12.1"]
+
+
+def test_of_several_secrets_the_worst_case_names_the_column_with_its_value() -> None:
+    belief = Belief("health = ill", 0.000301, 0.0001107, 0.00081801, 0.0002, 0.00081801)
+    said = worst_sentence(AttackerView((belief,), ()), "each of health and creed", "knows", several=True)
+    assert "sure that they have health = ill." in said

@@ -185,8 +185,8 @@ def _commonest_and_rarest(beliefs: Sequence[Belief]) -> list[Belief]:
     return [beliefs[i] for i in sorted(by_share)]
 
 
-def worst_sentence(shown: AttackerView, secret: str, believer: str) -> str:
-    """The worst case for the believer of the prior, in one or two sentences."""
+def worst_sentence(shown: AttackerView, secret: str, believer: str, *, several: bool = False) -> str:
+    """The worst case for the believer of the prior, in one or two sentences; `several` secrets each by itself."""
     b = shown.worst
     if b.highest is None and not shown.has_limit:
         return ""
@@ -194,7 +194,6 @@ def worst_sentence(shown: AttackerView, secret: str, believer: str) -> str:
     if shown.has_limit and b.highest is not None:
         allowed = f" The promise allows {format_percent(b.most, up=True)}."
     after, before = format_percent(b.top, up=True), format_percent(b.prior)
-    several = b.secret.startswith(tuple(f"{rate.secret} = " for rate in shown.guessing)) and len(shown.guessing) > 1
     holds = f"they have {b.secret}" if several else f"their {secret} is {b.secret}"
     return (
         f"Somebody who {believer}, sees a person's published record, and knows nothing else of them, is at most "

@@ -102,7 +102,8 @@ def owner_page(release: Release, occasion: Occasion, *, watch: Callable[[str], N
         **_attacker_fields(release, attacker),
         **_analyst_fields(release, estimates),
         **_change_fields(release, joint),
-        title=f"Publishing {statements.column_names(sealed)} without giving away {statements.secret_name(sealed)}",
+        title=f"Publishing {statements.column_names(sealed)} without giving away "
+        f"{statements.secret_name(sealed).removeprefix('each of ')}",
         facts=statements.facts(release, attacker, estimates),
         scopes=statements.scope_answers(release),
         **_board_fields(release, attacker, estimates),
@@ -170,7 +171,7 @@ def _attacker_fields(release: Release, found: AttackerView) -> dict[str, Any]:
     if found.worst.highest is None:
         notes.append("There are too many possible records to list: only the limits of the promise are drawn.")
     return {
-        "lead": worst_sentence(found, secret, believer(sealed)),
+        "lead": worst_sentence(found, secret, believer(sealed), several=sealed.promise.by_column),
         "attacker_notes": notes,
         "attacker": beliefs_bars(found, secret),
         "beliefs": found.beliefs,
